@@ -1,0 +1,1 @@
+"""Kizami: jobs on a clock, durable, each tick once, mirrored into Slack."""

@@ -1,0 +1,1 @@
+"""The public object: definitions, their validation, and the wiring of the engine."""

@@ -1,0 +1,1 @@
+"""Loops that carry out what core decides: fire, dispatch, execute, report, reap."""

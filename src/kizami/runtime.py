@@ -1,0 +1,193 @@
+"""The one module that owns clocks, randomness, sleeping and the identity of this process.
+
+Everything else receives a `Runtime` and asks it. A lint rule bans `time`, `random`, `secrets`, `uuid`,
+`datetime.now` and `asyncio.sleep` outside this file (and its virtual counterpart in `kizami.testing`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+EpochMs = int
+
+
+class Clock(Protocol):
+    """Two clocks: the wall, which people set and steps move, and the boot clock, which nothing moves."""
+
+    def now_ms(self) -> EpochMs:
+        """Return the wall clock in integer epoch milliseconds, UTC."""
+        ...
+
+    def boot_ms(self) -> int:
+        """Return milliseconds since boot, suspend included; steps of the wall clock don't touch it."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds` on a monotonic clock."""
+        ...
+
+
+class Entropy(Protocol):
+    """Where randomness comes from."""
+
+    def fraction(self) -> float:
+        """Return a number in [0, 1)."""
+        ...
+
+    def token(self, size: int = 16) -> str:
+        """Return `size` random bytes in lower-case hexadecimal."""
+        ...
+
+
+class Background(Protocol):
+    """A beat that runs beside the event loop until it is stopped."""
+
+    def stop(self) -> None:
+        """Stop and wait for the beat in progress to end. Safe to call twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """Who a process is, exactly: a process id alone is reused, these five together are not."""
+
+    host: str
+    boot_id: str
+    pid_namespace: str
+    pid: int
+    started: str
+
+
+class Runtime(Protocol):
+    """The world as the engine sees it; the real one is `SystemRuntime`, the simulated one is in `kizami.testing`."""
+
+    clock: Clock
+    entropy: Entropy
+    process: ProcessIdentity
+
+    def is_gone(self, process: ProcessIdentity) -> bool:
+        """Return True only if `process` is known to have ended; False when it lives or can't be known from here."""
+        ...
+
+    def beat(self, name: str, every_seconds: float, action: Callable[[], None]) -> Background:
+        """Run `action` every `every_seconds` off the event loop, first after one period."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now_ms(self) -> EpochMs:
+        return time.time_ns() // 1_000_000
+
+    def boot_ms(self) -> int:
+        return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class SystemEntropy:
+    """The operating system's randomness."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+
+    def fraction(self) -> float:
+        return self._random.random()
+
+    def token(self, size: int = 16) -> str:
+        return os.urandom(size).hex()
+
+
+class _Thread:
+    """A daemon thread that calls an action at a period until stopped."""
+
+    def __init__(self, name: str, every_seconds: float, action: Callable[[], None]) -> None:
+        self._stop = threading.Event()
+        self._every = every_seconds
+        self._action = action
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every):
+            self._action()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+
+@dataclass(slots=True)
+class SystemRuntime:
+    """The real world."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    entropy: Entropy = field(default_factory=SystemEntropy)
+    process: ProcessIdentity = field(default_factory=lambda: identify(os.getpid()))
+
+    def is_gone(self, process: ProcessIdentity) -> bool:
+        here = self.process
+        if process.host != here.host:
+            return False
+        if process.boot_id != here.boot_id:
+            return bool(here.boot_id) and bool(process.boot_id)
+        if process.pid_namespace != here.pid_namespace:
+            return False
+        return _started(process.pid) != process.started
+
+    def beat(self, name: str, every_seconds: float, action: Callable[[], None]) -> Background:
+        return _Thread(name, every_seconds, action)
+
+
+def identify(pid: int) -> ProcessIdentity:
+    """Return the identity of a process on this machine."""
+    return ProcessIdentity(
+        host=socket.gethostname(),
+        boot_id=_read("/proc/sys/kernel/random/boot_id"),
+        pid_namespace=_link("/proc/self/ns/pid"),
+        pid=pid,
+        started=_started(pid),
+    )
+
+
+def sortable_id(clock: Clock, entropy: Entropy) -> str:
+    """Return an id whose text order is its order in time: 48 bits of epoch ms, then 64 random bits (UUIDv7's idea)."""
+    return f"{clock.now_ms():012x}{entropy.token(8)}"
+
+
+def _started(pid: int) -> str:
+    """Return the process's start time in clock ticks since boot, or '' when there is no such live process."""
+    stat = _read(f"/proc/{pid}/stat")
+    if not stat:
+        return "" if os.path.isdir("/proc/self") else "unknown"
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] in {"Z", "X"} else fields[19]
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

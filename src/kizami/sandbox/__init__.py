@@ -1,0 +1,1 @@
+"""A local stand-in for Slack: the same methods, limits, errors and faults."""

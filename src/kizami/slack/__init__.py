@@ -1,0 +1,1 @@
+"""The Slack mirror: ordinary code on top of the app."""

@@ -1,0 +1,1 @@
+"""What is remembered: whole transactions named by intent, behind one protocol."""

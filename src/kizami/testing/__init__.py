@@ -1,0 +1,1 @@
+"""The testing kit for users: a virtual clock, a seeded world, window assertions."""
