@@ -1,0 +1,123 @@
+"""The options of a job: what a performer declares, what an enqueue may change, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, TypedDict, Unpack
+
+from kizami.core.backoff import Backoff
+from kizami.core.errors import DefinitionError, UnsupportedError
+from kizami.core.times import duration_ms, epoch_ms
+
+PRIORITY_MIN: Final = -(2**31)
+PRIORITY_MAX: Final = 2**31 - 1
+MAX_ATTEMPTS_MAX: Final = 1_000_000
+UNSUPPORTED: Final = ("concurrency_key", "unique_key", "unique_for", "partition_key", "connection")
+
+
+class Guarantee(StrEnum):
+    """What may happen to a job whose worker vanished: run again, or never again."""
+
+    AT_LEAST_ONCE = "at-least-once"
+    AT_MOST_ONCE = "at-most-once"
+
+
+class OptionChanges(TypedDict, total=False):
+    """What an enqueue may say about its job; what is left out comes from the performer."""
+
+    priority: int
+    max_attempts: int
+    backoff: Backoff
+    timeout: timedelta
+    guarantee: Guarantee | str
+
+
+class EnqueueChanges(OptionChanges, total=False):
+    """The options of one enqueue: those of a job, and when it first becomes due."""
+
+    delay: timedelta
+    run_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """Checked options of a job. Durations are whole milliseconds."""
+
+    priority: int = 0
+    max_attempts: int = 3
+    backoff: Backoff = field(default_factory=Backoff)
+    timeout_ms: int = 60_000
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+
+    def changed(self, owner: str, changes: OptionChanges) -> JobOptions:
+        """Return these options with `changes` applied; raise DefinitionError or UnsupportedError naming `owner`."""
+        values: dict[str, Any] = dict(changes)
+        for name in values:
+            if name in UNSUPPORTED:
+                raise UnsupportedError(
+                    f"{owner}: option {name} is not available in this version.",
+                    remedy=f"Remove {name}.",
+                    field=name,
+                )
+            if name not in _CHECKS:
+                raise DefinitionError(f"{owner}: unknown option {name}.", remedy=f"Known: {', '.join(sorted(_CHECKS))}.", field=name)
+        checked = dict(_CHECKS[name](owner, value) for name, value in values.items())
+        return replace(self, **checked)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstDue:
+    """When a job first becomes due: after a delay, at an instant, or (neither) at once. Milliseconds."""
+
+    delay_ms: int | None = None
+    run_at_ms: int | None = None
+
+
+def split_enqueue(owner: str, changes: EnqueueChanges) -> tuple[OptionChanges, FirstDue]:
+    """Separate the due time from the job options; raise DefinitionError when both delay and run_at are given."""
+    rest: dict[str, Any] = dict(changes)
+    delay, run_at = rest.pop("delay", None), rest.pop("run_at", None)
+    if delay is not None and run_at is not None:
+        raise DefinitionError(f"{owner}: delay and run_at are both given.", remedy="Give one of them.", field="delay")
+    if delay is not None:
+        return _options(rest), FirstDue(delay_ms=duration_ms(delay, f"{owner}: delay", least_ms=0))
+    if run_at is not None:
+        return _options(rest), FirstDue(run_at_ms=epoch_ms(run_at, f"{owner}: run_at"))
+    return _options(rest), FirstDue()
+
+
+def _options(values: dict[str, Any]) -> OptionChanges:
+    return OptionChanges(**values)
+
+
+def _whole(owner: str, name: str, value: object, least: int, most: int) -> tuple[str, int]:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise DefinitionError(f"{owner}: {name} is {value!r}.", remedy=f"Give a whole number from {least} to {most}.", field=name)
+    return name, value
+
+
+def _backoff(owner: str, value: object) -> tuple[str, Backoff]:
+    if not isinstance(value, Backoff):
+        raise DefinitionError(f"{owner}: backoff is {value!r}.", remedy="Give a kizami.Backoff.", field="backoff")
+    return "backoff", value
+
+
+def _guarantee(owner: str, value: object) -> tuple[str, Guarantee]:
+    try:
+        return "guarantee", Guarantee(str(value))
+    except ValueError:
+        remedy = "Use 'at-least-once' or 'at-most-once'."
+        raise DefinitionError(f"{owner}: guarantee is {value!r}.", remedy=remedy, field="guarantee") from None
+
+
+_CHECKS: Final = {
+    "priority": lambda owner, value: _whole(owner, "priority", value, PRIORITY_MIN, PRIORITY_MAX),
+    "max_attempts": lambda owner, value: _whole(owner, "max_attempts", value, 1, MAX_ATTEMPTS_MAX),
+    "backoff": _backoff,
+    "timeout": lambda owner, value: ("timeout_ms", duration_ms(value, f"{owner}: timeout", least_ms=1)),
+    "guarantee": _guarantee,
+}
+
+__all__ = ["EnqueueChanges", "FirstDue", "Guarantee", "JobOptions", "OptionChanges", "Unpack", "split_enqueue"]

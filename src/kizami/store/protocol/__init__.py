@@ -1,0 +1,105 @@
+"""What every store promises.
+
+Each operation is one whole transaction, atomic and fenced (by claim number, by lease run id, by the planned time it
+believes in), and says by its answer whether it landed: `False`, `None` or a missing row is an answer, not an error.
+Repeating an operation after a lost answer is harmless. No operation takes the present time: a store reads its own
+clock inside the transaction, so that machines with wrong clocks agree. A failure raises a `StoreError` and has
+changed nothing.
+"""
+
+from kizami.store.protocol.deliveries import (
+    BoardClaim,
+    BoardEdit,
+    BoardPost,
+    BoardRow,
+    BoardStore,
+    CursorRow,
+    CursorStore,
+    Delivery,
+    DeliveryClaim,
+    DeliveryStore,
+    Gate,
+    GateStore,
+    Intent,
+    NewDelivery,
+)
+from kizami.store.protocol.jobs import (
+    Attempt,
+    Claim,
+    ClaimedJob,
+    Enqueued,
+    Heartbeat,
+    Horizon,
+    Job,
+    JobFilter,
+    JobPage,
+    JobStore,
+    NewJob,
+    Origin,
+    Outcome,
+    Reaped,
+    Report,
+    Vouch,
+)
+from kizami.store.protocol.leases import Lease, LeaseFence, LeaseStore
+from kizami.store.protocol.schedules import (
+    DuePage,
+    DueSchedule,
+    Fire,
+    FireOutcome,
+    FireRecord,
+    Schedule,
+    ScheduleDefinition,
+    ScheduleStore,
+    TickKind,
+)
+from kizami.store.protocol.store import Store
+from kizami.store.protocol.workers import Worker, WorkerStore
+
+__all__ = [
+    "Attempt",
+    "BoardClaim",
+    "BoardEdit",
+    "BoardPost",
+    "BoardRow",
+    "BoardStore",
+    "Claim",
+    "ClaimedJob",
+    "CursorRow",
+    "CursorStore",
+    "Delivery",
+    "DeliveryClaim",
+    "DeliveryStore",
+    "DuePage",
+    "DueSchedule",
+    "Enqueued",
+    "Fire",
+    "FireOutcome",
+    "FireRecord",
+    "Gate",
+    "GateStore",
+    "Heartbeat",
+    "Horizon",
+    "Intent",
+    "Job",
+    "JobFilter",
+    "JobPage",
+    "JobStore",
+    "Lease",
+    "LeaseFence",
+    "LeaseStore",
+    "NewDelivery",
+    "NewJob",
+    "Origin",
+    "Outcome",
+    "Reaped",
+    "Report",
+    "Schedule",
+    "ScheduleDefinition",
+    "ScheduleStore",
+    "Store",
+    "TickKind",
+    "Vouch",
+    "Worker",
+    "WorkerStore",
+]

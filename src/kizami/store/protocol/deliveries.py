@@ -1,0 +1,259 @@
+"""What the mirror remembers: deliveries with markers and intents, boards, call gates and cursors over source rows.
+
+Every write takes an optional lease fence and lands only while that run holds the lease. Claims carry a random token
+and expire on a clock that steps don't touch; an acknowledgement must carry the same token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kizami.store.protocol.leases import LeaseFence
+
+EpochMs = int
+
+
+@dataclass(frozen=True, slots=True)
+class NewDelivery:
+    """Something owed to a channel. `item` is unique per (app, channel); `content` is the message as JSON."""
+
+    channel: str
+    item: str
+    content: str
+    due: str
+    """The local date (ISO) on which it becomes due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A post that was about to be tried, committed before the call; unsettled ones are in doubt."""
+
+    attempt: int
+    channel: str
+    attempted_at: EpochMs
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A delivery as people see it; `delivered_at` is the marker, written only after Slack accepted."""
+
+    app: str
+    channel: str
+    item: str
+    content: str
+    due: str
+    created_at: EpochMs
+    delivered_at: EpochMs | None
+    posted_channel: str | None
+    ts: str | None
+    attempts: int
+    in_doubt_since: EpochMs | None
+    set_aside_at: EpochMs | None
+    note: str | None
+    possible_duplicates: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryClaim:
+    """A delivery claimed with a token; `unsettled` are earlier intents whose outcome is unknown."""
+
+    channel: str
+    item: str
+    content: str
+    token: str
+    attempts: int
+    unsettled: tuple[Intent, ...]
+
+
+class DeliveryStore(Protocol):
+    """Operations on deliveries. The missing marker is the queue."""
+
+    async def add(
+        self,
+        app: str,
+        items: Sequence[NewDelivery],
+        cursor: CursorRow | None = None,
+        fence: LeaseFence | None = None,
+    ) -> tuple[bool, ...]:
+        """Add deliveries and move a cursor in one transaction; False for an item that is there already.
+
+        Raises LeaseLost-like answers never: when the fence no longer holds, nothing is written and () is returned.
+        """
+        ...
+
+    async def owed(self, app: str, channel: str | None, until: str, limit: int) -> tuple[tuple[str, str], ...]:
+        """Return (channel, item) without marker, due on or before the local date `until`, by due date then order of adding.
+
+        Claimed ones whose claim has not expired, and those set aside, are left out.
+        """
+        ...
+
+    async def set_aside_old(self, app: str, channel: str | None, older_than_ms: int, note: str) -> int:
+        """Set visibly aside what has been owed for longer than that; return how many."""
+        ...
+
+    async def claim(
+        self, app: str, channel: str, item: str, token: str, expires_ms: int, worker_id: str, fence: LeaseFence | None
+    ) -> DeliveryClaim | None:
+        """Claim one owed delivery; None: somebody else has it, it is marked, or the lease is lost."""
+        ...
+
+    async def intend(self, app: str, claim: DeliveryClaim, fence: LeaseFence | None) -> Intent | None:
+        """Commit that the post is about to be tried; None: the claim or the lease is no longer ours."""
+        ...
+
+    async def mark(
+        self, app: str, claim: DeliveryClaim, posted_channel: str, ts: str, note: str | None, fence: LeaseFence | None
+    ) -> bool:
+        """Write the marker and settle all intents, guarded by the token and a missing marker; False: it landed nowhere."""
+        ...
+
+    async def settle(self, app: str, claim: DeliveryClaim, intent: Intent, note: str) -> bool:
+        """Settle one intent as surely not applied (refused, or looked up and absent)."""
+        ...
+
+    async def hand_back(self, app: str, claim: DeliveryClaim, note: str | None, *, set_aside: bool = False) -> bool:
+        """Give up the claim without a marker, saying why; with `set_aside` it leaves the queue visibly."""
+        ...
+
+    async def count_possible_duplicate(self, app: str, channel: str, item: str, note: str) -> None:
+        """Count an acknowledgement that touched no row."""
+        ...
+
+    async def get(self, app: str, channel: str, item: str) -> Delivery | None:
+        """Return one delivery."""
+        ...
+
+    async def list(self, app: str, channel: str | None, state: str | None, limit: int) -> tuple[Delivery, ...]:
+        """Return deliveries, newest first; `state` is owed, delivered, in_doubt, set_aside or None for all."""
+        ...
+
+    async def counts(self, app: str) -> dict[str, dict[str, int]]:
+        """Return, per channel, how many deliveries are owed, delivered, in doubt and set aside."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """A board as people see it. `synced_at` is when the shown data was fetched; `ts` is a string always."""
+
+    app: str
+    name: str
+    channel: str
+    posted_channel: str | None
+    ts: str | None
+    synced_at: EpochMs | None
+    content_hash: str | None
+    posted_at: EpochMs | None
+    edited_at: EpochMs | None
+    posts: int
+    edits: int
+    in_doubt_since: EpochMs | None
+    note: str | None
+    off: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BoardClaim:
+    """A board's row, claimed before it is posted or edited; `unsettled` are posts whose outcome is unknown."""
+
+    board: BoardRow
+    token: str
+    unsettled: tuple[Intent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardPost:
+    """A board's first or repeated post that Slack accepted."""
+
+    posted_channel: str
+    ts: str
+    synced_at: EpochMs
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoardEdit:
+    """An edit that Slack accepted."""
+
+    synced_at: EpochMs
+    content_hash: str
+
+
+class BoardStore(Protocol):
+    """Operations on status boards: one message each."""
+
+    async def claim(
+        self, app: str, name: str, channel: str, token: str, expires_ms: int, worker_id: str, fence: LeaseFence | None
+    ) -> BoardClaim | None:
+        """Claim a board's row, making it when it isn't there; None: claimed by somebody else, or the lease is lost."""
+        ...
+
+    async def intend_post(self, app: str, claim: BoardClaim, fence: LeaseFence | None) -> Intent | None:
+        """Commit that a post is about to be tried; None: the claim or the lease is no longer ours."""
+        ...
+
+    async def mark_posted(self, app: str, claim: BoardClaim, post: BoardPost, fence: LeaseFence | None) -> bool:
+        """Keep the message's ts and settle all intents; False: it landed nowhere."""
+        ...
+
+    async def mark_edited(self, app: str, claim: BoardClaim, edit: BoardEdit, fence: LeaseFence | None) -> bool:
+        """Record an edit; one with older data than the row's changes nothing and is answered with False."""
+        ...
+
+    async def settle(self, app: str, claim: BoardClaim, intent: Intent, note: str) -> bool:
+        """Settle one intent as surely not applied."""
+        ...
+
+    async def forget_message(self, app: str, claim: BoardClaim, note: str) -> bool:
+        """Drop the ts of a message that is gone, so that the next publish posts anew."""
+        ...
+
+    async def hand_back(self, app: str, claim: BoardClaim, note: str | None, *, off: bool = False) -> bool:
+        """Give up the claim, saying why; `off` stops this board until it is claimed with another channel or switched on."""
+        ...
+
+    async def list(self, app: str) -> tuple[BoardRow, ...]:
+        """Return the boards of an app by name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A closed gate: no call through it for `remaining_ms` more."""
+
+    method: str
+    channel: str
+    remaining_ms: int
+    reason: str
+
+
+class GateStore(Protocol):
+    """Gates shared by all workers and kept over a restart; `channel` is '' for a whole method."""
+
+    async def close(self, app: str, method: str, channel: str, for_ms: int, reason: str) -> None:
+        """Close a gate for that long; an earlier closing that lasts longer stays."""
+        ...
+
+    async def closed(self, app: str) -> tuple[Gate, ...]:
+        """Return the gates that are closed now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CursorRow:
+    """How far a reader of source rows has come; `position` is JSON."""
+
+    name: str
+    position: str
+
+
+class CursorStore(Protocol):
+    """Cursors over source rows. They move in the transaction that adds deliveries (`DeliveryStore.add`)."""
+
+    async def position(self, app: str, name: str) -> str | None:
+        """Return the stored position, or None before the first move."""
+        ...

@@ -1,0 +1,46 @@
+"""Worker processes: who is there, and what happens to what a dead one held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from kizami.runtime import ProcessIdentity
+
+if TYPE_CHECKING:
+    from kizami.store.protocol.jobs import Reaped
+
+EpochMs = int
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One process start; `worker_id` is unique to it and never reused."""
+
+    worker_id: str
+    app: str
+    process: ProcessIdentity
+    bindings: tuple[str, ...]
+    started_at: EpochMs = 0
+    seen_at: EpochMs = 0
+
+
+class WorkerStore(Protocol):
+    """Operations on workers."""
+
+    async def register(self, worker: Worker) -> None:
+        """Add a worker before it claims anything."""
+        ...
+
+    async def list(self, app: str | None = None) -> Sequence[Worker]:
+        """Return the registered workers, of one app or of all."""
+        ...
+
+    async def bury(self, worker_id: str) -> tuple[Reaped, ...]:
+        """Remove a worker whose process has ended: take over its jobs, free its leases and board claims, all at once."""
+        ...
+
+    async def leave(self, worker_id: str) -> None:
+        """Remove a worker that stopped by itself and has handed everything back."""
+        ...
