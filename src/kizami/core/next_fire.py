@@ -1,0 +1,48 @@
+"""The next fire time of a cron expression, for anyone: `kizami.next_fire`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from kizami.core.cron import Cron, parse_cron
+from kizami.core.errors import CronError
+from kizami.core.instants import next_instant
+from kizami.core.times import to_epoch_ms
+from kizami.core.zone import TimeZone, load_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Expression = str | Cron
+
+
+def next_fire(expression: Expression | Iterable[Expression], time_zone: str | TimeZone, after: datetime) -> datetime:
+    """Return the first fire time strictly after an aware datetime, as a datetime in the zone with the right `fold`.
+
+    Several expressions mean their union. A parsed expression and a loaded zone make it fast. Raises CronError,
+    TimeZoneError, or InvalidInputError for a datetime without a zone.
+    """
+    zone = time_zone if isinstance(time_zone, TimeZone) else load_zone(time_zone)
+    at_s = next_fire_s(expression, zone, to_epoch_ms(after, name="after") // 1000)
+    return datetime.fromtimestamp(at_s, zone.tzinfo)
+
+
+def next_fire_s(expression: Expression | Iterable[Expression], zone: TimeZone, after_s: int) -> int:
+    """Return the first fire time strictly after an instant, both in whole seconds since 1970, UTC."""
+    if isinstance(expression, Cron):
+        found = next_instant(expression.local_minutes, zone, after_s)
+    elif isinstance(expression, str):
+        found = next_instant(_parsed(expression).local_minutes, zone, after_s)
+    else:
+        found = min((next_fire_s(one, zone, after_s) for one in expression), default=None)
+    if found is None:
+        message = f"Cron expression {expression} has no further instant in {zone}."
+        raise CronError(message, remedy="Use a time that occurs there.")
+    return found
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Cron:
+    return parse_cron(text)

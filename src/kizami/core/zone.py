@@ -1,0 +1,229 @@
+"""Time zones: IANA names, and local time as whole seconds with every transition known exactly.
+
+The data is the bundled `tzdata` package, never the machine's own files, so that all workers of one installation answer
+alike; `tzdata_version()` says which edition it is.
+
+Cron rules see a zone through its *first passes*: the stretches of time in which the local clock shows what it has never
+shown before. A local time that is skipped lies in none of them; one that is shown twice lies in one, at its first
+instant. So the rules for both (docs/timing.md) need no special case in any search, whatever the size of the jump.
+Another rule would be another way of cutting the same spans.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from io import BytesIO
+from typing import TYPE_CHECKING, NamedTuple
+from zoneinfo import ZoneInfo
+
+from kizami.core.errors import TimeZoneError
+from kizami.core.year import FIRST_YEAR, LAST_YEAR, day_number, year_of
+from kizami.core.zone_file import ZoneFile, read_zone_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SECONDS_PER_DAY = 86_400
+BEGINNING_S = day_number(FIRST_YEAR, 1, 3) * _SECONDS_PER_DAY
+"""The first instant that has a local time, in UTC seconds: every local date lies in the years 1 to 9999."""
+END_S = day_number(LAST_YEAR, 12, 30) * _SECONDS_PER_DAY
+"""The end of the last such day."""
+
+_FIRST_HORIZON_YEAR = 2040
+_FARTHEST_JUMP_S = 2 * _SECONDS_PER_DAY  # between offsets of -24 h and +24 h
+_NOT_A_PLACE = frozenset({"Factory", "localtime", "posixrules"})
+
+
+class Span(NamedTuple):
+    """From `start` until before `end` (UTC seconds), local time is UTC plus `offset` seconds."""
+
+    start: int
+    end: int
+    offset: int
+
+
+class Transition(NamedTuple):
+    """At the instant `at` (UTC seconds) the offset changes from `before` to `after` (seconds)."""
+
+    at: int
+    before: int
+    after: int
+
+
+class _Timeline(NamedTuple):
+    """The spans of a zone up to some horizon, and its first passes among them."""
+
+    starts: tuple[int, ...]
+    spans: tuple[Span, ...]
+    pass_starts: tuple[int, ...]
+    passes: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeZone:
+    """A zone of the database, equal to another of the same name.
+
+    What it has answered never changes; it works out later years when it is asked for them.
+    """
+
+    name: str
+    tzinfo: ZoneInfo = field(compare=False, repr=False)
+    _file: ZoneFile = field(compare=False, repr=False)
+    _timeline: _Timeline = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_timeline", _draw(self._file, _FIRST_HORIZON_YEAR))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def offset_at(self, at_s: int) -> int:
+        """Return the seconds that local time is ahead of UTC at an instant in UTC seconds."""
+        return self.span_at(at_s).offset
+
+    def span_at(self, at_s: int) -> Span:
+        """Return the span in which an instant lies."""
+        self._reach(at_s)
+        return self._timeline.spans[max(0, bisect_right(self._timeline.starts, at_s) - 1)]
+
+    def transitions(self, after_s: int, until_s: int) -> Iterator[Transition]:
+        """Yield every change of the offset in (after, until], in order."""
+        span = self.span_at(after_s)
+        while span.end <= until_s and span.end < END_S:
+            following = self.span_at(span.end)
+            yield Transition(span.end, span.offset, following.offset)
+            span = following
+
+    def first_passes_from(self, at_s: int) -> tuple[tuple[Span, ...], int]:
+        """Return the known first passes, and the index of the last one that begins at or before an instant."""
+        timeline = self._timeline
+        if at_s >= timeline.spans[-1].end:
+            self._reach(at_s)
+            timeline = self._timeline
+        index = bisect_right(timeline.pass_starts, at_s) - 1
+        return timeline.passes, max(0, index)
+
+    def first_pass(self, index: int) -> Span | None:
+        """Return a first pass by its index, or None after the last of all."""
+        while index >= len(self._timeline.passes):
+            end = self._timeline.spans[-1].end
+            if end >= END_S:
+                return None
+            self._reach(end)
+        return self._timeline.passes[index]
+
+    def repeats_from(self) -> int:
+        """Return an instant (UTC seconds) after which the zone's years repeat every 400 years, as the calendar does."""
+        return self._file.changes[-1].at if self._file.changes else BEGINNING_S
+
+    def _reach(self, at_s: int) -> None:
+        """Work out the spans at least until past an instant; others that do so at the same moment do no harm."""
+        while self._timeline.spans[-1].end <= min(at_s, END_S - 1):
+            known_year = year_of(self._timeline.spans[-1].end // _SECONDS_PER_DAY)
+            wanted_year = max(year_of(at_s // _SECONDS_PER_DAY), 2 * known_year - _FIRST_HORIZON_YEAR) + 40
+            object.__setattr__(self, "_timeline", _draw(self._file, min(wanted_year, LAST_YEAR)))
+
+
+class _BundledZoneInfo(ZoneInfo):
+    """A ZoneInfo with the bundled data, which can be pickled: it is loaded again by its name."""
+
+    def __reduce__(self) -> tuple[Callable[[str], ZoneInfo], tuple[str]]:
+        return _tzinfo, (self.key,)
+
+
+@lru_cache(maxsize=1024)
+def load_zone(name: str) -> TimeZone:
+    """Return the zone of an IANA name, spelt exactly as in the database. Raises TimeZoneError for anything else."""
+    if not isinstance(name, str) or name not in zone_names():
+        raise _refusal(name)
+    return TimeZone(name, _tzinfo(name), read_zone_file(_read(name)))
+
+
+@lru_cache(maxsize=1)
+def zone_names() -> frozenset[str]:
+    """Return all names that `load_zone` takes."""
+    listed = pkgutil.get_data("tzdata", "zones")
+    if listed is None:
+        raise TimeZoneError("The time-zone database is missing.", remedy="Install the package tzdata again.")
+    return frozenset(listed.decode("ascii").split()) - _NOT_A_PLACE
+
+
+def tzdata_version() -> str:
+    """Return the edition of the time-zone database in use, such as `2026a`."""
+    return str(import_module("tzdata").IANA_VERSION)
+
+
+@lru_cache(maxsize=1024)
+def _tzinfo(name: str) -> ZoneInfo:
+    return _BundledZoneInfo.from_file(BytesIO(_read(name)), key=name)
+
+
+def _read(name: str) -> bytes:
+    """Return the zone file of a name that is known to be listed."""
+    data = pkgutil.get_data("tzdata", f"zoneinfo/{name}")
+    if data is None:
+        message = f"Time zone {name!r} has no data."
+        raise TimeZoneError(message, remedy="Install the package tzdata again.", time_zone=name)
+    return data
+
+
+def _refusal(name: object) -> TimeZoneError:
+    """Return the error for a name that isn't a zone, with the nearest name that is."""
+    shown = str(name)[:80]
+    folded = shown.strip(" \t\n\"'").replace(" ", "_").casefold()
+    meant = next((known for known in sorted(zone_names()) if known.casefold() == folded), None)
+    remedy = f'Write "{meant}".' if meant else 'Give an IANA name such as "Europe/Berlin" or "UTC".'
+    if any(character.isdigit() for character in shown):
+        reason = "is not an IANA name; fixed offsets are refused because they ignore changes of the local clock"
+    else:
+        reason = f"is not an IANA name of the time-zone database {tzdata_version()}"
+    return TimeZoneError(f"Time zone {shown!r} {reason}.", remedy=remedy, time_zone=shown)
+
+
+def _draw(file: ZoneFile, until_year: int) -> _Timeline:
+    """Work out the spans of a zone up to the last change in a year, or all if no rule goes on after the listed ones."""
+    spans: list[Span] = []
+    start, offset = BEGINNING_S, file.first_offset
+    for at, following in _changes(file, until_year):
+        if following != offset:
+            spans.append(Span(start, at, offset))
+            start, offset = at, following
+    if file.rule is None or until_year == LAST_YEAR or not spans:
+        spans.append(Span(start, END_S, offset))
+    passes = tuple(_first_passes(spans))
+    return _Timeline(tuple(span.start for span in spans), tuple(spans), tuple(one.start for one in passes), passes)
+
+
+def _changes(file: ZoneFile, until_year: int) -> list[tuple[int, int]]:
+    """Return instants and offsets, the listed ones and those of the rule; of two at one instant the later counts."""
+    changes: dict[int, int] = dict(file.changes)
+    if file.rule is not None:
+        listed_until = file.changes[-1].at if file.changes else BEGINNING_S
+        years = range(year_of(listed_until // _SECONDS_PER_DAY), until_year + 1)
+        ruled = sorted((change for year in years for change in file.rule.changes(year)), key=lambda change: change.at)
+        changes |= {at: offset for at, offset in ruled if listed_until < at < END_S}
+    return sorted(changes.items())
+
+
+def _first_passes(spans: list[Span]) -> Iterator[Span]:
+    """Yield the parts of the spans whose local times were not shown in any span before."""
+    shown: list[tuple[int, int]] = []
+    for start, end, offset in spans:
+        local = (start + offset, end + offset)
+        for first, last in _without(local, shown):
+            yield Span(first - offset, last - offset, offset)
+        shown = [one for one in shown if one[1] > local[0] - _FARTHEST_JUMP_S]
+        shown.append(local)
+
+
+def _without(whole: tuple[int, int], taken: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return what is left of a stretch when others are taken away."""
+    parts = [whole]
+    for start, end in taken:
+        cut = (piece for first, last in parts for piece in ((first, min(last, start)), (max(first, end), last)))
+        parts = [(first, last) for first, last in cut if first < last]
+    return parts
