@@ -37,8 +37,7 @@ class LocalMinutes:
     def next_after(self, minute: int) -> int:
         """Return the first minute of the set strictly after `minute`, or NEVER past the year 9999."""
         day, time = divmod(minute, MINUTES_PER_DAY)
-        year = year_of(day)
-        first_day, shape = year_at(year)
+        year, first_day, shape = year_of(day)
         days = self.year_days[shape] >> day - first_day
         if days & 1:
             later = self.times >> time + 1
@@ -49,16 +48,14 @@ class LocalMinutes:
         while not days:
             if year == LAST_YEAR:
                 return NEVER
-            year += 1
-            day, shape = year_at(year)
+            year, day, shape = year_at(year + 1)
             days = self.year_days[shape]
         return (day + (days & -days).bit_length() - 1) * MINUTES_PER_DAY + self._first_time
 
     def last_until(self, minute: int) -> int:
         """Return the last minute of the set at or before `minute`, or minus NEVER before the year 1."""
         day, time = divmod(minute, MINUTES_PER_DAY)
-        year = year_of(day)
-        first_day, shape = year_at(year)
+        year, first_day, shape = year_of(day)
         days = self.year_days[shape] & (2 << day - first_day) - 1
         if days >> day - first_day:
             earlier = self.times & (2 << time) - 1
@@ -68,8 +65,7 @@ class LocalMinutes:
         while not days:
             if year == FIRST_YEAR:
                 return -NEVER
-            year -= 1
-            first_day, shape = year_at(year)
+            year, first_day, shape = year_at(year - 1)
             days = self.year_days[shape]
         return (first_day + days.bit_length() - 1) * MINUTES_PER_DAY + self.times.bit_length() - 1
 
@@ -83,8 +79,7 @@ class LocalMinutes:
     def _count_in_year_before(self, minute: int) -> tuple[int, int]:
         """Return the year of `minute`, and how many minutes of the set that year has before it."""
         day, time = divmod(minute, MINUTES_PER_DAY)
-        year = year_of(day)
-        first_day, shape = year_at(year)
+        year, first_day, shape = year_of(day)
         days = self.year_days[shape]
         whole = (days & (1 << day - first_day) - 1).bit_count() * self.times.bit_count()
         today = (self.times & (1 << time) - 1).bit_count() if days >> day - first_day & 1 else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kizami.core.cron import Cron, parse_cron
 from kizami.core.errors import CronError
 from kizami.core.instants import next_instant
-from kizami.core.times import to_epoch_ms
+from kizami.core.times import to_epoch_s
 from kizami.core.zone import TimeZone, load_zone
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def next_fire(expression: Expression | Iterable[Expression], time_zone: str | Ti
     TimeZoneError, or InvalidInputError for a datetime without a zone.
     """
     zone = time_zone if isinstance(time_zone, TimeZone) else load_zone(time_zone)
-    at_s = next_fire_s(expression, zone, to_epoch_ms(after, name="after") // 1000)
+    at_s = next_fire_s(expression, zone, to_epoch_s(after, name="after"))
     return datetime.fromtimestamp(at_s, zone.tzinfo)
 
 

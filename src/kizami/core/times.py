@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from kizami.core.errors import InvalidInputError
 from kizami.core.zone import BEGINNING_S, END_S, TimeZone
 
-if TYPE_CHECKING:
-    from kizami.runtime import EpochMs
-
+EpochMs = int
 MS_PER_SECOND = 1000
 MS_PER_DAY = 86_400_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECONDS_PER_DAY = 86_400
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -22,12 +20,20 @@ def to_epoch_ms(at: datetime, *, name: str = "time") -> EpochMs:
 
     Raises InvalidInputError, naming the value as `name`, if it has no time zone or isn't a datetime.
     """
-    if not isinstance(at, datetime):
-        raise _refusal(f"{name} is {type(at).__name__}, not a datetime.", "Give a datetime with a time zone.", name)
-    if at.utcoffset() is None:
-        remedy = "Give it one, for example datetime(2026, 1, 1, 9, tzinfo=UTC) or datetime.now(UTC)."
-        raise _refusal(f"{name} {at.isoformat()} has no time zone, so it names no instant.", remedy, name)
-    return (at - _EPOCH) // _MILLISECOND
+    try:
+        since = at - _EPOCH
+    except TypeError as error:
+        raise _not_an_instant(at, name) from error
+    return since.days * MS_PER_DAY + since.seconds * MS_PER_SECOND + since.microseconds // 1000
+
+
+def to_epoch_s(at: datetime, *, name: str = "time") -> int:
+    """Return the second that an aware datetime lies in; raises as `to_epoch_ms` does."""
+    try:
+        since = at - _EPOCH
+    except TypeError as error:
+        raise _not_an_instant(at, name) from error
+    return since.days * _SECONDS_PER_DAY + since.seconds
 
 
 def to_datetime(at_ms: EpochMs, zone: TimeZone | None = None) -> datetime:
@@ -79,6 +85,14 @@ def _checked(at_ms: EpochMs) -> EpochMs:
         message = f"The instant {at_ms} ms is outside the years 1 to 9999."
         raise _refusal(message, "Give milliseconds since 1970, UTC.", "at_ms")
     return at_ms
+
+
+def _not_an_instant(at: object, name: str) -> InvalidInputError:
+    """Return the error for what should have been an aware datetime."""
+    if not isinstance(at, datetime):
+        return _refusal(f"{name} is {type(at).__name__}, not a datetime.", "Give a datetime with a time zone.", name)
+    remedy = "Give it one, for example datetime(2026, 1, 1, 9, tzinfo=UTC) or datetime.now(UTC)."
+    return _refusal(f"{name} {at.isoformat()} has no time zone, so it names no instant.", remedy, name)
 
 
 def _refusal(message: str, remedy: str, name: str) -> InvalidInputError:

@@ -16,14 +16,13 @@ from kizami.core.cron import Cron, parse_cron
 from kizami.core.errors import CronError, DefinitionError, InvalidInputError
 from kizami.core.instants import count_instants, is_instant, last_instant, next_instant
 from kizami.core.local_minutes import unite
-from kizami.core.times import MS_PER_SECOND, to_ms
+from kizami.core.times import MS_PER_SECOND, EpochMs, to_ms
 from kizami.core.zone import TimeZone, load_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from kizami.core.local_minutes import LocalMinutes
-    from kizami.runtime import EpochMs
 
 INTERVAL_MS_MIN = 1000
 EXPRESSIONS_MAX = 100

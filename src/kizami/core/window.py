@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from kizami.core.errors import DefinitionError
 from kizami.core.instants import next_instant
 from kizami.core.local_minutes import MINUTES_PER_DAY
-from kizami.core.times import MS_PER_DAY, MS_PER_SECOND, format_local
+from kizami.core.times import MS_PER_DAY, MS_PER_SECOND, EpochMs, format_local
 from kizami.core.timing import CronTiming, IntervalTiming, Timing, next_after
 from kizami.core.year import CALENDAR_REPEATS_AFTER_YEARS, date_of
 from kizami.core.zone import END_S, TimeZone, load_zone
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from kizami.runtime import EpochMs
 
 _CLOCK_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _SECONDS_PER_DAY = 86_400

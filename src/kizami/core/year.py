@@ -21,6 +21,9 @@ WEEKDAYS_ALL = 0b111_1111
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _EPOCH_WEEKDAY = 4  # a Thursday, with Sunday as 0
+_DAYS_BEFORE_1970 = _EPOCH_ORDINAL - 1
+_DAYS_IN_400_YEARS = 146_097
+_LATEST_START = 2  # no year begins more than two days before or after a calendar of equally long years says
 _WEEK = 7
 _EVERY_WEEK_OF_A_YEAR = sum(1 << _WEEK * week for week in range(54))
 _MONTH_STARTS_COMMON = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
@@ -31,25 +34,26 @@ YearDays = tuple[int, ...]
 
 
 class Year(NamedTuple):
-    """Where a year begins, as a day number, and which of the fourteen shapes it has."""
+    """A year, where it begins as a day number, and which of the fourteen shapes it has."""
 
+    number: int
     first_day: int
     shape: int
 
 
 @lru_cache(maxsize=1024)
-def year_at(year: int) -> Year:
-    """Return the first day and the shape of a year from 1 to 9999."""
-    first = date(year, 1, 1).toordinal() - _EPOCH_ORDINAL
-    return Year(first, weekday_of(first) + _WEEK * isleap(year))
+def year_at(number: int) -> Year:
+    """Return a year by its number."""
+    past = number - 1
+    first = 365 * past + past // 4 - past // 100 + past // 400 - _DAYS_BEFORE_1970
+    return Year(number, first, weekday_of(first) + _WEEK * isleap(number))
 
 
-def year_of(day: int) -> int:
-    """Return the year that a day number lies in; days outside the years 1 to 9999 count to the nearest of them."""
-    try:
-        return date.fromordinal(day + _EPOCH_ORDINAL).year
-    except (ValueError, OverflowError):
-        return LAST_YEAR if day > 0 else FIRST_YEAR
+@lru_cache(maxsize=1024)
+def year_of(day: int) -> Year:
+    """Return the year that a day number lies in."""
+    guess = year_at((400 * (day + _DAYS_BEFORE_1970 + _LATEST_START) // _DAYS_IN_400_YEARS) + 1)
+    return guess if guess.first_day <= day else year_at(guess.number - 1)
 
 
 def day_number(year: int, month: int, day: int) -> int:

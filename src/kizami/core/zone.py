@@ -3,9 +3,9 @@
 The data is the bundled `tzdata` package, never the machine's own files, so that all workers of one installation answer
 alike; `tzdata_version()` says which edition it is.
 
-Cron rules see a zone through its *first passes*: the stretches of time in which the local clock shows what it has never
-shown before. A local time that is skipped lies in none of them; one that is shown twice lies in one, at its first
-instant. So the rules for both (docs/timing.md) need no special case in any search, whatever the size of the jump.
+Cron rules see a zone through its *first passes*: the stretches of time in which the local clock shows times later than
+any it has shown before. A local time that is skipped lies in none of them; one that is shown twice lies in one, at its
+first instant. So the rules for both (docs/timing.md) need no special case in any search, whatever the size of the jump.
 Another rule would be another way of cutting the same spans.
 """
 
@@ -34,7 +34,6 @@ END_S = day_number(LAST_YEAR, 12, 30) * _SECONDS_PER_DAY
 """The end of the last such day."""
 
 _FIRST_HORIZON_YEAR = 2040
-_FARTHEST_JUMP_S = 2 * _SECONDS_PER_DAY  # between offsets of -24 h and +24 h
 _NOT_A_PLACE = frozenset({"Factory", "localtime", "posixrules"})
 
 
@@ -55,11 +54,13 @@ class Transition(NamedTuple):
 
 
 class _Timeline(NamedTuple):
-    """The spans of a zone up to some horizon, and its first passes among them."""
+    """The spans of a zone up to an instant, and its first passes among them with the local times at which they end."""
 
+    until: int
     starts: tuple[int, ...]
     spans: tuple[Span, ...]
     pass_starts: tuple[int, ...]
+    pass_local_ends: tuple[int, ...]
     passes: tuple[Span, ...]
 
 
@@ -74,9 +75,11 @@ class TimeZone:
     tzinfo: ZoneInfo = field(compare=False, repr=False)
     _file: ZoneFile = field(compare=False, repr=False)
     _timeline: _Timeline = field(init=False, compare=False, repr=False)
+    _recent_pass: Span = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_timeline", _draw(self._file, _FIRST_HORIZON_YEAR))
+        object.__setattr__(self, "_recent_pass", self._timeline.passes[-1])
 
     def __str__(self) -> str:
         return self.name
@@ -98,23 +101,35 @@ class TimeZone:
             yield Transition(span.end, span.offset, following.offset)
             span = following
 
-    def first_passes_from(self, at_s: int) -> tuple[tuple[Span, ...], int]:
-        """Return the known first passes, and the index of the last one that begins at or before an instant."""
-        timeline = self._timeline
-        if at_s >= timeline.spans[-1].end:
+    def first_pass_at(self, at_s: int) -> Span:
+        """Return the last first pass that begins at or before an instant; quick when it is the same as last time."""
+        recent = self._recent_pass
+        if not recent[0] <= at_s < recent[1]:
             self._reach(at_s)
-            timeline = self._timeline
-        index = bisect_right(timeline.pass_starts, at_s) - 1
-        return timeline.passes, max(0, index)
+            recent = self._timeline.passes[max(0, bisect_right(self._timeline.pass_starts, at_s) - 1)]
+            object.__setattr__(self, "_recent_pass", recent)
+        return recent
 
-    def first_pass(self, index: int) -> Span | None:
-        """Return a first pass by its index, or None after the last of all."""
-        while index >= len(self._timeline.passes):
-            end = self._timeline.spans[-1].end
-            if end >= END_S:
+    def first_pass_beyond(self, local_s: int) -> Span | None:
+        """Return the first pass that is the first to show a local time later than this one; None after the last."""
+        while (timeline := self._timeline).pass_local_ends[-1] <= local_s:
+            if timeline.until >= END_S:
                 return None
-            self._reach(end)
-        return self._timeline.passes[index]
+            self._reach(timeline.until)
+        return timeline.passes[bisect_right(timeline.pass_local_ends, local_s)]
+
+    def first_passes(self, from_s: int, until_s: int) -> Iterator[Span]:
+        """Yield the last first pass that begins at or before `from_s`, and all that follow until `until_s`."""
+        self._reach(until_s)
+        first = max(0, bisect_right(self._timeline.pass_starts, from_s) - 1)
+        beyond = bisect_right(self._timeline.pass_starts, until_s)
+        yield from self._timeline.passes[first:beyond]
+
+    def first_passes_back(self, from_s: int) -> Iterator[Span]:
+        """Yield the last first pass that begins at or before an instant, and all before it, backwards."""
+        self._reach(from_s)
+        number = bisect_right(self._timeline.pass_starts, from_s)
+        yield from reversed(self._timeline.passes[:number])
 
     def repeats_from(self) -> int:
         """Return an instant (UTC seconds) after which the zone's years repeat every 400 years, as the calendar does."""
@@ -122,9 +137,9 @@ class TimeZone:
 
     def _reach(self, at_s: int) -> None:
         """Work out the spans at least until past an instant; others that do so at the same moment do no harm."""
-        while self._timeline.spans[-1].end <= min(at_s, END_S - 1):
-            known_year = year_of(self._timeline.spans[-1].end // _SECONDS_PER_DAY)
-            wanted_year = max(year_of(at_s // _SECONDS_PER_DAY), 2 * known_year - _FIRST_HORIZON_YEAR) + 40
+        while self._timeline.until <= min(at_s, END_S - 1):
+            known_year = year_of(self._timeline.until // _SECONDS_PER_DAY).number
+            wanted_year = max(year_of(at_s // _SECONDS_PER_DAY).number, 2 * known_year - _FIRST_HORIZON_YEAR) + 40
             object.__setattr__(self, "_timeline", _draw(self._file, min(wanted_year, LAST_YEAR)))
 
 
@@ -195,7 +210,9 @@ def _draw(file: ZoneFile, until_year: int) -> _Timeline:
     if file.rule is None or until_year == LAST_YEAR or not spans:
         spans.append(Span(start, END_S, offset))
     passes = tuple(_first_passes(spans))
-    return _Timeline(tuple(span.start for span in spans), tuple(spans), tuple(one.start for one in passes), passes)
+    starts, pass_starts = (tuple(one.start for one in some) for some in (spans, passes))
+    local_ends = tuple(one.end + one.offset for one in passes)
+    return _Timeline(spans[-1].end, starts, tuple(spans), pass_starts, local_ends, passes)
 
 
 def _changes(file: ZoneFile, until_year: int) -> list[tuple[int, int]]:
@@ -203,27 +220,16 @@ def _changes(file: ZoneFile, until_year: int) -> list[tuple[int, int]]:
     changes: dict[int, int] = dict(file.changes)
     if file.rule is not None:
         listed_until = file.changes[-1].at if file.changes else BEGINNING_S
-        years = range(year_of(listed_until // _SECONDS_PER_DAY), until_year + 1)
+        years = range(year_of(listed_until // _SECONDS_PER_DAY).number, until_year + 1)
         ruled = sorted((change for year in years for change in file.rule.changes(year)), key=lambda change: change.at)
         changes |= {at: offset for at, offset in ruled if listed_until < at < END_S}
     return sorted(changes.items())
 
 
 def _first_passes(spans: list[Span]) -> Iterator[Span]:
-    """Yield the parts of the spans whose local times were not shown in any span before."""
-    shown: list[tuple[int, int]] = []
+    """Yield the part of each span in which the local time is later than it ever was."""
+    shown_until = BEGINNING_S + spans[0].offset
     for start, end, offset in spans:
-        local = (start + offset, end + offset)
-        for first, last in _without(local, shown):
-            yield Span(first - offset, last - offset, offset)
-        shown = [one for one in shown if one[1] > local[0] - _FARTHEST_JUMP_S]
-        shown.append(local)
-
-
-def _without(whole: tuple[int, int], taken: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return what is left of a stretch when others are taken away."""
-    parts = [whole]
-    for start, end in taken:
-        cut = (piece for first, last in parts for piece in ((first, min(last, start)), (max(first, end), last)))
-        parts = [(first, last) for first, last in cut if first < last]
-    return parts
+        if end + offset > shown_until:
+            yield Span(max(start, shown_until - offset), end, offset)
+            shown_until = end + offset
