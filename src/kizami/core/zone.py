@@ -155,7 +155,7 @@ def load_zone(name: str) -> TimeZone:
     """Return the zone of an IANA name, spelt exactly as in the database. Raises TimeZoneError for anything else."""
     if not isinstance(name, str) or name not in zone_names():
         raise _refusal(name)
-    return TimeZone(name, _tzinfo(name), read_zone_file(_read(name)))
+    return TimeZone(name, _tzinfo(name), read_zone_file(zone_bytes(name)))
 
 
 @lru_cache(maxsize=1)
@@ -174,10 +174,10 @@ def tzdata_version() -> str:
 
 @lru_cache(maxsize=1024)
 def _tzinfo(name: str) -> ZoneInfo:
-    return _BundledZoneInfo.from_file(BytesIO(_read(name)), key=name)
+    return _BundledZoneInfo.from_file(BytesIO(zone_bytes(name)), key=name)
 
 
-def _read(name: str) -> bytes:
+def zone_bytes(name: str) -> bytes:
     """Return the zone file of a name that is known to be listed."""
     data = pkgutil.get_data("tzdata", f"zoneinfo/{name}")
     if data is None:
