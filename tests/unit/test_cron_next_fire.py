@@ -69,6 +69,9 @@ def test_parsed_and_loaded_forms_answer_alike() -> None:
         (("* * * * *", "+09:00", datetime(2026, 1, 1, tzinfo=UTC)), TimeZoneError),
         (("* * * * *", "UTC", datetime(2026, 1, 1)), InvalidInputError),  # noqa: DTZ001 - the point of the test
         (("* * * * *", "UTC", 5), InvalidInputError),
+        ((None, "UTC", datetime(2026, 1, 1, tzinfo=UTC)), CronError),
+        (([5], "UTC", datetime(2026, 1, 1, tzinfo=UTC)), CronError),
+        (("* * * * *", ["UTC"], datetime(2026, 1, 1, tzinfo=UTC)), TimeZoneError),
         (("0 0 1 1 *", "UTC", datetime(9999, 2, 1, tzinfo=UTC)), CronError),
     ],
 )

@@ -194,6 +194,12 @@ def test_the_check_agrees_with_looking_at_every_tick_of_two_years(zone: str) -> 
     assert {load_zone(zone).offset_at((one.at_ms or 0) // 1000) for one in check_ticks(timing, window, NOW)} == outside
 
 
+def test_a_schedule_without_any_tick_fails() -> None:
+    assert messages(cron_timing("0 0 1 1 *"), Window("00:00", "23:59"), ms("9999-06-01T00:00Z")) == [
+        "It has no tick left."
+    ]
+
+
 def test_a_date_comes_from_the_local_calendar() -> None:
     assert local_date(ms("2026-03-31T15:00Z"), TOKYO) == date(2026, 4, 1)
     assert local_date(ms("2026-03-31T14:59:59.999Z"), TOKYO) == date(2026, 3, 31)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from kizami.core.errors import CronError
@@ -95,39 +96,39 @@ _FIELDS = (
 
 
 def parse_cron(text: str) -> Cron:
-    """Read a cron expression (rules in docs/timing.md).
+    """Read a cron expression (rules in docs/timing.md); one that was read lately is remembered.
 
     Raises CronError, naming the field, the reason and the remedy, for anything that isn't a schedule.
     """
+    if not isinstance(text, str):
+        raise _unreadable(repr(text)[:40], f"is {type(text).__name__}, not text", 'Write it as "0 9 * * 1-5".')
+    if len(text) > TEXT_LENGTH_MAX:
+        reason = f"has {len(text)} characters, more than {TEXT_LENGTH_MAX}"
+        raise _unreadable(repr(text[:40] + "…"), reason, "Use ranges and steps, or several expressions.")
+    return _parse(text)
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> Cron:
     parts = [_Part(field, part, text) for field, part in zip(_FIELDS, _split(text), strict=True)]
     minutes, hours, days, months, weekdays = map(_read, parts)
     weekdays = (weekdays | weekdays >> 7) & WEEKDAYS_ALL  # only after ranges are read, so that 5-7 is Friday to Sunday
     either_day = parts[2].text != "*" and parts[4].text != "*"
     matching_days = year_days(months, days, weekdays, either=either_day)
     if not any(matching_days):
-        parts[2].refuse(
-            "no month of the expression has such a day, so it never fires", "Give a day that occurs in one."
-        )
+        parts[2].refuse("none of its months has such a day, so it never fires", "Give a day that occurs in one.")
     times = sum(minutes << _MINUTES_PER_HOUR * hour for hour in range(_HOURS_PER_DAY) if hours >> hour & 1)
     return Cron(text, minutes, hours, days, months, weekdays, either_day, LocalMinutes(times, matching_days))
 
 
 def _split(text: str) -> list[str]:
     """Return the five texts of an expression."""
-    if not isinstance(text, str):
-        raise _unreadable(repr(text)[:40], f"is {type(text).__name__}, not text", 'Write it as "0 9 * * 1-5".')
-    if len(text) > TEXT_LENGTH_MAX:
-        reason = f"has {len(text)} characters, more than {TEXT_LENGTH_MAX}"
-        raise _unreadable(repr(text[:40] + "…"), reason, "Use ranges and steps, or several expressions.")
     stripped = text.strip(" \t")
     if stripped.lower() in _NICKNAMES:
         raise _unreadable(repr(text), "is a nickname, which isn't read", f'Write "{_NICKNAMES[stripped.lower()]}".')
     texts = _BLANKS.split(stripped) if stripped else []
     if len(texts) != len(_FIELDS):
-        remedy = (
-            "Write minute, hour, day of month, month, day of week; there is no field for seconds or years, "
-            "and no blank inside a field."
-        )
+        remedy = "Write minute, hour, day of month, month, day of week: no seconds, no years, no blank inside a field."
         raise _unreadable(repr(text), f"has {len(texts)} fields instead of five", remedy)
     return texts
 

@@ -6,12 +6,8 @@ zone's first passes only (see zone.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kizami.core.local_minutes import NEVER, LocalMinutes
-
-if TYPE_CHECKING:
-    from kizami.core.zone import TimeZone
+from kizami.core.zone import BEGINNING_S, TimeZone
 
 _MINUTE = 60
 
@@ -30,7 +26,7 @@ def next_instant(minutes: LocalMinutes, zone: TimeZone, after_s: int) -> int | N
 
 def last_instant(minutes: LocalMinutes, zone: TimeZone, until_s: int) -> int | None:
     """Return the last instant of the set at or before `until_s`; None if there is none since the year 1."""
-    for start, end, offset in zone.first_passes_back(until_s):
+    for start, end, offset in reversed(zone.first_passes(BEGINNING_S, until_s)):
         minute = minutes.last_until((min(until_s, end - 1) + offset) // _MINUTE)
         instant = minute * _MINUTE - offset
         if instant >= start:

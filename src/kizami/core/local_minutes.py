@@ -7,6 +7,7 @@ local clock, within the years 1 to 9999. All searches are bit scans; none walks 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from kizami.core.year import FIRST_YEAR, LAST_YEAR, YearDays, year_at, year_of
 
@@ -24,11 +25,13 @@ class LocalMinutes:
     _first_time: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not self.times:
+            object.__setattr__(self, "year_days", (0,) * len(self.year_days))
         object.__setattr__(self, "_first_time", (self.times & -self.times).bit_length() - 1)
 
     def __bool__(self) -> bool:
         """Tell whether there is any minute in it."""
-        return bool(self.times) and any(self.year_days)
+        return any(self.year_days)
 
     def at_times(self, times: int) -> LocalMinutes:
         """Return the part of the set that lies at these minutes of the day."""
@@ -86,6 +89,7 @@ class LocalMinutes:
         return year, whole + today
 
 
+@lru_cache(maxsize=256)
 def unite(sets: tuple[LocalMinutes, ...]) -> tuple[LocalMinutes, ...]:
     """Return the union as parts that share no day, in one order, so that equal unions give equal parts."""
     days_at: dict[int, YearDays] = {}

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from kizami.core.cron import Cron, parse_cron
 from kizami.core.errors import CronError
 from kizami.core.instants import next_instant
 from kizami.core.times import to_epoch_s
 from kizami.core.zone import TimeZone, load_zone
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Expression = str | Cron
 
@@ -33,16 +29,17 @@ def next_fire_s(expression: Expression | Iterable[Expression], zone: TimeZone, a
     """Return the first fire time strictly after an instant, both in whole seconds since 1970, UTC."""
     if isinstance(expression, Cron):
         found = next_instant(expression.local_minutes, zone, after_s)
-    elif isinstance(expression, str):
-        found = next_instant(_parsed(expression).local_minutes, zone, after_s)
     else:
-        found = min((next_fire_s(one, zone, after_s) for one in expression), default=None)
+        each = (next_instant(cron.local_minutes, zone, after_s) for cron in _crons(expression))
+        found = min((at_s for at_s in each if at_s is not None), default=None)
     if found is None:
         message = f"Cron expression {expression} has no further instant in {zone}."
-        raise CronError(message, remedy="Use a time that occurs there.")
+        raise CronError(message, remedy="Give an expression whose time still comes.")
     return found
 
 
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> Cron:
-    return parse_cron(text)
+def _crons(expression: str | Iterable[Expression]) -> tuple[Cron, ...]:
+    """Return the parsed expressions of one text or of several."""
+    if isinstance(expression, str) or not isinstance(expression, Iterable):
+        return (parse_cron(expression),)
+    return tuple(one if isinstance(one, Cron) else parse_cron(one) for one in expression)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kizami.core.local_minutes import LocalMinutes
 
 INTERVAL_MS_MIN = 1000
-EXPRESSIONS_MAX = 100
+EXPRESSIONS_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,13 @@ class CronTiming:
 
     crons: tuple[Cron, ...]
     zone: TimeZone
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.crons) <= EXPRESSIONS_MAX:
+            count = len(self.crons)
+            raise CronError(
+                f"cron has {count} expressions.", remedy=f"Give 1 to {EXPRESSIONS_MAX} of them.", count=count
+            )
 
     @property
     def expressions(self) -> tuple[str, ...]:
@@ -46,6 +53,11 @@ class IntervalTiming:
     """A fixed number of milliseconds between instants, which no time zone touches."""
 
     every_ms: int
+
+    def __post_init__(self) -> None:
+        if type(self.every_ms) is not int or self.every_ms < INTERVAL_MS_MIN:
+            message = f"every is {self.every_ms!r}, not a whole number of milliseconds of at least {INTERVAL_MS_MIN}."
+            raise DefinitionError(message, remedy="Give timedelta(seconds=1) or more.", every=self.every_ms)
 
 
 Timing = CronTiming | IntervalTiming
@@ -63,25 +75,18 @@ class Misfire(NamedTuple):
 
 def cron_timing(expressions: str | Iterable[str], time_zone: str = "UTC") -> CronTiming:
     """Return the timing of one expression or several. Raises CronError or TimeZoneError."""
-    texts = (expressions,) if isinstance(expressions, str) else tuple(expressions)
-    if not 1 <= len(texts) <= EXPRESSIONS_MAX:
-        raise CronError(f"cron has {len(texts)} expressions.", remedy=f"Give 1 to {EXPRESSIONS_MAX} of them.")
+    texts = (expressions,) if isinstance(expressions, str) else expressions
     return CronTiming(tuple(parse_cron(text) for text in texts), load_zone(time_zone))
 
 
 def interval_timing(every: timedelta | int) -> IntervalTiming:
     """Return the timing of an interval, a timedelta or milliseconds. Raises DefinitionError if it is under a second."""
+    if not isinstance(every, timedelta):
+        return IntervalTiming(every)
     try:
-        every_ms = to_ms(every, name="every") if isinstance(every, timedelta) else every
+        return IntervalTiming(to_ms(every, name="every"))
     except InvalidInputError as error:
         raise DefinitionError(error.message, remedy=error.remedy, every=every) from error
-    if type(every_ms) is not int or every_ms < INTERVAL_MS_MIN:
-        raise DefinitionError(
-            f"every is {every!r}, which is not a whole number of milliseconds of at least {INTERVAL_MS_MIN}.",
-            remedy="Give timedelta(seconds=1) or more.",
-            every=every,
-        )
-    return IntervalTiming(every_ms)
 
 
 def next_after(timing: Timing, after_ms: EpochMs, anchor_ms: EpochMs) -> EpochMs:

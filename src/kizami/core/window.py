@@ -96,7 +96,9 @@ def check_ticks(
     """
     zone = window.zone(timing)
     match timing:
-        case CronTiming():
+        case CronTiming(crons, plan_zone):
+            if all(next_instant(cron.local_minutes, plan_zone, from_ms // MS_PER_SECOND) is None for cron in crons):
+                return (Finding("It has no tick left.", None),)
             ticks = _cron_ticks_outside(timing, window, zone, from_ms // MS_PER_SECOND + 1)
         case IntervalTiming(every_ms):
             if MS_PER_DAY % every_ms:
@@ -118,7 +120,7 @@ def _cron_ticks_outside(timing: CronTiming, window: Window, zone: TimeZone, from
         if ahead in found:
             continue
         outside = _ALL_DAY & ~_turned(window.minutes, ahead // _SECONDS_PER_MINUTE)
-        plans = [plan for cron in timing.crons if (plan := cron.local_minutes.at_times(outside)).times]
+        plans = [plan for cron in timing.crons if (plan := cron.local_minutes.at_times(outside))]
         instants = [at_s for plan in plans if (at_s := next_instant(plan, timing.zone, start - 1)) is not None]
         if instants and min(instants) < end:
             found.add(ahead)

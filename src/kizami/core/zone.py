@@ -90,8 +90,8 @@ class TimeZone:
 
     def span_at(self, at_s: int) -> Span:
         """Return the span in which an instant lies."""
-        self._reach(at_s)
-        return self._timeline.spans[max(0, bisect_right(self._timeline.starts, at_s) - 1)]
+        timeline = self._timeline_past(at_s)
+        return timeline.spans[max(0, bisect_right(timeline.starts, at_s) - 1)]
 
     def transitions(self, after_s: int, until_s: int) -> Iterator[Transition]:
         """Yield every change of the offset in (after, until], in order."""
@@ -105,42 +105,39 @@ class TimeZone:
         """Return the last first pass that begins at or before an instant; quick when it is the same as last time."""
         recent = self._recent_pass
         if not recent[0] <= at_s < recent[1]:
-            self._reach(at_s)
-            recent = self._timeline.passes[max(0, bisect_right(self._timeline.pass_starts, at_s) - 1)]
+            timeline = self._timeline_past(at_s)
+            recent = timeline.passes[max(0, bisect_right(timeline.pass_starts, at_s) - 1)]
             object.__setattr__(self, "_recent_pass", recent)
         return recent
 
     def first_pass_beyond(self, local_s: int) -> Span | None:
         """Return the first pass that is the first to show a local time later than this one; None after the last."""
-        while (timeline := self._timeline).pass_local_ends[-1] <= local_s:
+        timeline = self._timeline
+        while timeline.pass_local_ends[-1] <= local_s:
             if timeline.until >= END_S:
                 return None
-            self._reach(timeline.until)
+            timeline = self._timeline_past(timeline.until)
         return timeline.passes[bisect_right(timeline.pass_local_ends, local_s)]
 
-    def first_passes(self, from_s: int, until_s: int) -> Iterator[Span]:
-        """Yield the last first pass that begins at or before `from_s`, and all that follow until `until_s`."""
-        self._reach(until_s)
-        first = max(0, bisect_right(self._timeline.pass_starts, from_s) - 1)
-        beyond = bisect_right(self._timeline.pass_starts, until_s)
-        yield from self._timeline.passes[first:beyond]
-
-    def first_passes_back(self, from_s: int) -> Iterator[Span]:
-        """Yield the last first pass that begins at or before an instant, and all before it, backwards."""
-        self._reach(from_s)
-        number = bisect_right(self._timeline.pass_starts, from_s)
-        yield from reversed(self._timeline.passes[:number])
+    def first_passes(self, from_s: int, until_s: int) -> tuple[Span, ...]:
+        """Return the last first pass that begins at or before `from_s`, and all that follow until `until_s`."""
+        timeline = self._timeline_past(until_s)
+        first = max(0, bisect_right(timeline.pass_starts, from_s) - 1)
+        return timeline.passes[first : bisect_right(timeline.pass_starts, until_s)]
 
     def repeats_from(self) -> int:
         """Return an instant (UTC seconds) after which the zone's years repeat every 400 years, as the calendar does."""
         return self._file.changes[-1].at if self._file.changes else BEGINNING_S
 
-    def _reach(self, at_s: int) -> None:
-        """Work out the spans at least until past an instant; others that do so at the same moment do no harm."""
-        while self._timeline.until <= min(at_s, END_S - 1):
-            known_year = year_of(self._timeline.until // _SECONDS_PER_DAY).number
+    def _timeline_past(self, at_s: int) -> _Timeline:
+        """Return a timeline that reaches past an instant, or to the end. Threads that meet here only work twice."""
+        timeline = self._timeline
+        while timeline.until <= min(at_s, END_S - 1):
+            known_year = year_of(timeline.until // _SECONDS_PER_DAY).number
             wanted_year = max(year_of(at_s // _SECONDS_PER_DAY).number, 2 * known_year - _FIRST_HORIZON_YEAR) + 40
-            object.__setattr__(self, "_timeline", _draw(self._file, min(wanted_year, LAST_YEAR)))
+            timeline = _draw(self._file, min(wanted_year, LAST_YEAR))
+            object.__setattr__(self, "_timeline", timeline)
+        return timeline
 
 
 class _BundledZoneInfo(ZoneInfo):
@@ -150,11 +147,15 @@ class _BundledZoneInfo(ZoneInfo):
         return _tzinfo, (self.key,)
 
 
-@lru_cache(maxsize=1024)
 def load_zone(name: str) -> TimeZone:
     """Return the zone of an IANA name, spelt exactly as in the database. Raises TimeZoneError for anything else."""
     if not isinstance(name, str) or name not in zone_names():
         raise _refusal(name)
+    return _load(name)
+
+
+@lru_cache(maxsize=1024)
+def _load(name: str) -> TimeZone:
     return TimeZone(name, _tzinfo(name), read_zone_file(zone_bytes(name)))
 
 
