@@ -25,10 +25,10 @@ test: $(VENV)/.dev $(VENV)/.system ## Install what the tests need and run them a
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: $(VENV)/.dev ## Lint, check the format, the types and the floors
-	@$(BIN)/ruff check
-	@$(BIN)/ruff format --check
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.dev ## Repair what can be repaired by machine
 	@$(BIN)/ruff check --fix
