@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tidy.tree import ROOT, SOURCE, code, files, parsed, shown
+from tests.tidy.tree import ROOT, SOURCE, code, parsed, shown
 
 _RUN_BY_NAME = ("__init__", "__main__")
 
@@ -15,16 +15,6 @@ def test_every_module_is_imported_or_started_by_something() -> None:
     reached = _entry_points() | {name for path in code() for name in _imports(path) if name != _module(path)}
     modules = {_module(path): shown(path) for path in code() if _needs_a_reader(path)}
     assert {where for name, where in modules.items() if name not in reached} == set()
-
-
-def test_every_data_file_is_named_by_the_code() -> None:
-    """A statement, template or style sheet whose name no code mentions, as a file or as its folder, is left over."""
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in files(".py", ".html", ".js", ".css", ".sql"))
-    data = [path for path in files() if path.is_relative_to(SOURCE) and path.suffix not in {".py", ".typed", ".pyc"}]
-    dead = [
-        shown(path) for path in data if not any(word in sources for word in (path.name, path.stem, path.parent.name))
-    ]
-    assert dead == []
 
 
 def _needs_a_reader(path: Path) -> bool:
