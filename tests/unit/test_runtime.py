@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+from kizami.runtime import SystemRuntime, identify, sortable_id
+
+
+def test_this_process_is_known_to_live() -> None:
+    runtime = SystemRuntime()
+    assert not runtime.is_gone(runtime.process)
+
+
+def test_an_ended_process_of_this_machine_is_known_to_be_gone() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    identity = identify(child.pid)
+    runtime = SystemRuntime()
+    assert not runtime.is_gone(identity)
+    child.communicate(b"\n", timeout=30)
+    assert runtime.is_gone(identity)
+
+
+def test_a_reused_process_id_is_another_process() -> None:
+    """Process ids come round again: the start time tells the new holder from the old one."""
+    runtime = SystemRuntime()
+    assert runtime.is_gone(replace(runtime.process, started="1"))
+
+
+def test_a_process_elsewhere_is_never_declared_gone() -> None:
+    """Another host and another process namespace can't be looked into: only their silence counts."""
+    runtime = SystemRuntime()
+    stranger = replace(runtime.process, pid=1, started="1")
+    assert not runtime.is_gone(replace(stranger, host="elsewhere"))
+    assert not runtime.is_gone(replace(stranger, pid_namespace="pid:[1]"))
+
+
+def test_a_process_from_before_the_last_boot_is_gone() -> None:
+    runtime = SystemRuntime()
+    assert runtime.is_gone(replace(runtime.process, boot_id="an earlier boot"))
+
+
+def test_ids_sort_by_the_time_they_were_made() -> None:
+    class Clock:
+        now = 1_000
+
+        def now_ms(self) -> int:
+            self.now += 1
+            return self.now
+
+        def boot_ms(self) -> int:
+            return self.now
+
+        async def sleep(self, seconds: float) -> None:
+            raise AssertionError(seconds)
+
+    clock, entropy = Clock(), SystemRuntime().entropy
+    made = [sortable_id(clock, entropy) for _ in range(300)]
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+
+
+def test_a_beat_goes_on_beside_the_caller_until_it_is_stopped() -> None:
+    beats, reached = [], threading.Event()
+
+    def action() -> None:
+        beats.append(threading.current_thread())
+        if len(beats) == 3:
+            reached.set()
+
+    beat = SystemRuntime().beat("test", 0.001, action)
+    assert reached.wait(30)
+    beat.stop()
+    counted = len(beats)
+    beat.stop()
+    assert len(beats) == counted
+    assert threading.current_thread() not in beats
+
+
+def test_a_beat_may_stop_itself() -> None:
+    stopped = threading.Event()
+
+    def action() -> None:
+        beat.stop()
+        stopped.set()
+
+    beat = SystemRuntime().beat("test", 0.001, action)
+    assert stopped.wait(30)
+
+
+def test_the_process_identity_names_this_process() -> None:
+    identity = SystemRuntime().process
+    assert identity.pid == os.getpid()
+    assert identity.started
