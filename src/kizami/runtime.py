@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-EpochMs = int
+from kizami.core.times import EpochMs
 
 
 class Clock(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from kizami.core.backoff import Backoff
 from kizami.core.errors import DefinitionError, UnsupportedError
-from kizami.core.times import duration_ms, epoch_ms
+from kizami.core.times import to_epoch_ms, to_ms
 
 PRIORITY_MIN: Final = -(2**31)
 PRIORITY_MAX: Final = 2**31 - 1
@@ -82,9 +82,9 @@ def split_enqueue(owner: str, changes: EnqueueChanges) -> tuple[OptionChanges, F
     if delay is not None and run_at is not None:
         raise DefinitionError(f"{owner}: delay and run_at are both given.", remedy="Give one of them.", field="delay")
     if delay is not None:
-        return _options(rest), FirstDue(delay_ms=duration_ms(delay, f"{owner}: delay", least_ms=0))
+        return _options(rest), FirstDue(delay_ms=to_ms(delay, name=f"{owner}: delay", least_ms=0))
     if run_at is not None:
-        return _options(rest), FirstDue(run_at_ms=epoch_ms(run_at, f"{owner}: run_at"))
+        return _options(rest), FirstDue(run_at_ms=to_epoch_ms(run_at, name=f"{owner}: run_at"))
     return _options(rest), FirstDue()
 
 
@@ -116,7 +116,7 @@ _CHECKS: Final = {
     "priority": lambda owner, value: _whole(owner, "priority", value, PRIORITY_MIN, PRIORITY_MAX),
     "max_attempts": lambda owner, value: _whole(owner, "max_attempts", value, 1, MAX_ATTEMPTS_MAX),
     "backoff": _backoff,
-    "timeout": lambda owner, value: ("timeout_ms", duration_ms(value, f"{owner}: timeout", least_ms=1)),
+    "timeout": lambda owner, value: ("timeout_ms", to_ms(value, name=f"{owner}: timeout", least_ms=1)),
     "guarantee": _guarantee,
 }
 

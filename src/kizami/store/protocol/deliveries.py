@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from kizami.core.times import EpochMs
+
 if TYPE_CHECKING:
     from kizami.store.protocol.leases import LeaseFence
-
-EpochMs = int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class DeliveryStore(Protocol):
     ) -> tuple[bool, ...]:
         """Add deliveries and move a cursor in one transaction; False for an item that is there already.
 
-        Raises LeaseLost-like answers never: when the fence no longer holds, nothing is written and () is returned.
+        When the fence no longer holds, nothing is written and () is the answer.
         """
         ...
 

@@ -10,8 +10,7 @@ from typing import Protocol
 from kizami.core.backoff import Backoff
 from kizami.core.options import FirstDue, Guarantee, JobOptions
 from kizami.core.states import JobState
-
-EpochMs = int
+from kizami.core.times import EpochMs
 
 
 @dataclass(frozen=True, slots=True)

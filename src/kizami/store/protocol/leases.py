@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-EpochMs = int
+from kizami.core.times import EpochMs
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from kizami.core.times import EpochMs
+
 if TYPE_CHECKING:
     from kizami.core.timing import Timing
     from kizami.store.protocol.jobs import NewJob
-
-EpochMs = int
 
 
 class TickKind(StrEnum):

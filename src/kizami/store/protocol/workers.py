@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from kizami.core.times import EpochMs
 from kizami.runtime import ProcessIdentity
 
 if TYPE_CHECKING:
     from kizami.store.protocol.jobs import Reaped
-
-EpochMs = int
 
 
 @dataclass(frozen=True, slots=True)
