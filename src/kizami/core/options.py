@@ -62,7 +62,9 @@ class JobOptions:
                     field=name,
                 )
             if name not in _CHECKS:
-                raise DefinitionError(f"{owner}: unknown option {name}.", remedy=f"Known: {', '.join(sorted(_CHECKS))}.", field=name)
+                raise DefinitionError(
+                    f"{owner}: unknown option {name}.", remedy=f"Known: {', '.join(sorted(_CHECKS))}.", field=name
+                )
         checked = dict(_CHECKS[name](owner, value) for name, value in values.items())
         return replace(self, **checked)
 
@@ -94,7 +96,9 @@ def _options(values: dict[str, Any]) -> OptionChanges:
 
 def _whole(owner: str, name: str, value: object, least: int, most: int) -> tuple[str, int]:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise DefinitionError(f"{owner}: {name} is {value!r}.", remedy=f"Give a whole number from {least} to {most}.", field=name)
+        raise DefinitionError(
+            f"{owner}: {name} is {value!r}.", remedy=f"Give a whole number from {least} to {most}.", field=name
+        )
     return name, value
 
 

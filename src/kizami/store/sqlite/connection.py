@@ -96,7 +96,9 @@ def _read_only(path: str) -> StoreReadOnlyError:
 def _cannot_open(path: str) -> StoreError:
     folder = Path(path).parent
     if not folder.is_dir():
-        return StoreError(f"The folder {folder} does not exist.", remedy="Create it, or change KIZAMI_DATABASE_URL.", path=path)
+        return StoreError(
+            f"The folder {folder} does not exist.", remedy="Create it, or change KIZAMI_DATABASE_URL.", path=path
+        )
     if Path(path).is_dir():
         return StoreError(f"{path} is a folder.", remedy="Name a file in KIZAMI_DATABASE_URL.", path=path)
     return _read_only(path)

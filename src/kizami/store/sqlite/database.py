@@ -49,8 +49,22 @@ class Database:
         self._boot_id = boot_id
         self._busy_ms = busy_ms
         self._inline = inline or path == MEMORY
+        self._wakes: list[Callable[[], None]] = []
         self._writer = _Lane(self, "kizami-writer", read_only=False)
         self._reader = self._writer if self._inline else _Lane(self, "kizami-reader", read_only=True)
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """Call `wake` on the event loop after a change that somebody may wait for."""
+        self._wakes.append(wake)
+
+    def announce(self) -> None:
+        """Tell those who wait in this process that there is something to look at."""
+        for wake in self._wakes:
+            wake()
+
+    async def data_version(self) -> int:
+        """Return a number that changes whenever anybody else's commit changed the file."""
+        return await self.read(lambda connection, _: int(connection.execute("PRAGMA data_version").fetchone()[0]))
 
     @property
     def is_inline(self) -> bool:
@@ -135,7 +149,9 @@ class _Lane:
     def submit(self, operation: Callable[[sqlite3.Connection, Moment], T]) -> Future[T]:
         future: Future[T] = Future()
         if not self._open:
-            future.set_exception(StoreError(f"The database {self._database.path} is closed.", remedy="Open the store first."))
+            future.set_exception(
+                StoreError(f"The database {self._database.path} is closed.", remedy="Open the store first.")
+            )
         elif self._thread is None:
             self._run_batch([(operation, future)])
         else:
