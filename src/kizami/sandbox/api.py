@@ -226,7 +226,7 @@ def _find(name: str) -> Method:
 
 
 def _decode(request: Request, method: Method) -> Decoded:
-    if request.verb == "GET" and not method.takes_get:
+    if request.verb != "POST" and not (request.verb == "GET" and method.takes_get):
         raise RefusedError("invalid_post_type")
     return decode(request, takes_json=method.takes_json)
 

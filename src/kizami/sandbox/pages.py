@@ -43,11 +43,13 @@ class Pages:
         self._templates.filters |= {
             "mrkdwn": mrkdwn,
             "plain": plain,
-            "moment": self._moment,
             "clock": lambda at_ms: f"{self._moment(at_ms):%Y-%m-%d %H:%M:%S}",
+            "counted": lambda count, noun: f"{count} {noun}{'' if count == 1 else 's'}",
+            "iso": lambda at_ms: self._moment(at_ms).isoformat(),
             "link": link,
             "milliseconds": _milliseconds,
             "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
+            "zoned": self._zoned,
         }
 
     def routes(self) -> list[BaseRoute]:
@@ -90,8 +92,7 @@ class Pages:
         shared = {
             "team": self._settings.team,
             "address": self._api.address,
-            "zone": self._settings.time_zone,
-            "offset": self._offset(),
+            "zone": f"{self._settings.time_zone} ({self._offset(self._time.wall_ms())})",
             "channels": list(self._api.workspace.channels.values()),
             "calls_total": self._api.log.last_seq,
             "here": request.url.path,
@@ -106,9 +107,12 @@ class Pages:
     def _moment(self, at_ms: int) -> datetime:
         return datetime.fromtimestamp(at_ms / _MS_PER_SECOND, self._zone)
 
-    def _offset(self) -> str:
-        """Return the offset in force now, as in GMT+09:00."""
-        offset = f"{self._moment(self._time.wall_ms()):%z}"
+    def _zoned(self, at_ms: int) -> str:
+        return f"{self._moment(at_ms):%Y-%m-%d %H:%M:%S} {self._settings.time_zone} ({self._offset(at_ms)})"
+
+    def _offset(self, at_ms: int) -> str:
+        """Return the offset in force at that instant, as in GMT+09:00."""
+        offset = f"{self._moment(at_ms):%z}"
         return f"GMT{offset[:3]}:{offset[3:5]}"
 
 

@@ -18,7 +18,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 
 @pytest.fixture
 def slack_sandbox_settings() -> SandboxSettings:
-    """The settings of the sandbox; override this fixture to change them."""
+    """Return the settings of the sandbox; override this fixture to change them."""
     return SandboxSettings()
 
 
@@ -26,7 +26,7 @@ def slack_sandbox_settings() -> SandboxSettings:
 async def slack_sandbox(
     slack_sandbox_settings: SandboxSettings, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Sandbox]:
-    """A sandbox that takes calls at `.api_url`, with the token `xoxb-sandbox`.
+    """Yield a sandbox that takes calls at `.api_url`, with the token `xoxb-sandbox`.
 
     Proxies are taken out of the environment: a Slack client would send even calls to loopback through them.
     """
