@@ -1,1 +1,33 @@
 """Kizami: jobs on a clock, durable, each tick once, mirrored into Slack."""
+
+from kizami.app.app import Kizami
+from kizami.app.performer import Performer
+from kizami.app.tick import Tick
+from kizami.core.backoff import Backoff
+from kizami.core.cron import parse_cron
+from kizami.core.errors import KizamiError
+from kizami.core.next_fire import next_fire
+from kizami.core.options import Guarantee
+from kizami.core.outcomes import Cancel, Snooze
+from kizami.core.window import Window
+from kizami.engine.context import JobContext, current_job
+from kizami.engine.lease import LeaseSettings
+from kizami.engine.settings import WorkerSettings
+
+__all__ = [
+    "Backoff",
+    "Cancel",
+    "Guarantee",
+    "JobContext",
+    "Kizami",
+    "KizamiError",
+    "LeaseSettings",
+    "Performer",
+    "Snooze",
+    "Tick",
+    "Window",
+    "WorkerSettings",
+    "current_job",
+    "next_fire",
+    "parse_cron",
+]

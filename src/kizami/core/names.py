@@ -9,7 +9,9 @@ from kizami.core.errors import DefinitionError, InvalidInputError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _BINDING: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
-_JOB_ID: Final = re.compile(r"(?P<binding>[A-Za-z_][A-Za-z0-9_]*)#(?P<shard>[0-9]{1,6}):(?P<local>[A-Za-z0-9_.-]{1,200})", re.ASCII)
+_JOB_ID: Final = re.compile(
+    r"(?P<binding>[A-Za-z_][A-Za-z0-9_]*)#(?P<shard>[0-9]{1,6}):(?P<local>[A-Za-z0-9_.-]{1,200})", re.ASCII
+)
 
 
 def require_name(kind: str, value: object) -> str:
@@ -42,7 +44,9 @@ def split_job_id(value: str) -> tuple[str, int, str]:
     """Return binding, shard and local id of a public job id; raise InvalidInputError when it isn't one."""
     match = _JOB_ID.fullmatch(value)
     if match is None:
-        raise InvalidInputError(f"{value!r} is not a job id.", remedy="A job id reads <binding>#<shard>:<local id>.", path="id")
+        raise InvalidInputError(
+            f"{value!r} is not a job id.", remedy="A job id reads <binding>#<shard>:<local id>.", path="id"
+        )
     return match["binding"], int(match["shard"]), match["local"]
 
 

@@ -63,7 +63,11 @@ class HeldLease:
     def _answer(self, *, held: bool, beaten_boot: int | None) -> bool:
         if not held and not self.lost:
             self.lost = True
-            log.warning("lease lost: %s (run %s) was taken over; stopping before the next effect", self.fence.name, self.fence.run_id)
+            log.warning(
+                "lease lost: %s (run %s) was taken over; stopping before the next effect",
+                self.fence.name,
+                self.fence.run_id,
+            )
         if held and beaten_boot is not None:
             self._beaten_boot = beaten_boot
         return held

@@ -22,6 +22,7 @@ from kizami.store.protocol.deliveries import (
     GateStore,
     Intent,
     NewDelivery,
+    OwedDelivery,
 )
 from kizami.store.protocol.jobs import (
     Attempt,
@@ -92,6 +93,7 @@ __all__ = [
     "NewJob",
     "Origin",
     "Outcome",
+    "OwedDelivery",
     "Reaped",
     "Report",
     "Schedule",

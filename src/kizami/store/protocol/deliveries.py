@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kizami.core.times import EpochMs
 
@@ -57,6 +57,20 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class OwedDelivery:
+    """A place in a channel's queue; `order` is that of adding, `in_doubt_since` is its oldest unsettled intent."""
+
+    item: str
+    due: str
+    order: int
+    in_doubt_since: EpochMs | None = None
+
+
+FIRST: Final = OwedDelivery("", "", 0)
+"""The place before the first."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveryClaim:
     """A delivery claimed with a token; `unsettled` are earlier intents whose outcome is unknown."""
 
@@ -64,6 +78,7 @@ class DeliveryClaim:
     item: str
     content: str
     token: str
+    expires_ms: int
     attempts: int
     unsettled: tuple[Intent, ...]
 
@@ -84,15 +99,17 @@ class DeliveryStore(Protocol):
         """
         ...
 
-    async def owed(self, app: str, channel: str | None, until: str, limit: int) -> tuple[tuple[str, str], ...]:
-        """Return (channel, item) without marker, due on or before the local date `until`, by due date then order of adding.
+    async def owed(
+        self, app: str, channel: str, until: str, limit: int, after: OwedDelivery = FIRST
+    ) -> tuple[OwedDelivery, ...]:
+        """Return what is owed to a channel, due until that local date, by due date then order of adding.
 
-        Claimed ones whose claim has not expired, and those set aside, are left out.
+        Claimed ones whose claim has not expired, and those set aside, are left out; `after` continues behind a place.
         """
         ...
 
-    async def set_aside_old(self, app: str, channel: str | None, older_than_ms: int, note: str) -> int:
-        """Set visibly aside what has been owed for longer than that; return how many."""
+    async def set_aside_old(self, app: str, channel: str, due_before: str, note: str) -> int:
+        """Set visibly aside what has been due since before that local date; return how many."""
         ...
 
     async def claim(
@@ -102,13 +119,16 @@ class DeliveryStore(Protocol):
         ...
 
     async def intend(self, app: str, claim: DeliveryClaim, fence: LeaseFence | None) -> Intent | None:
-        """Commit that the post is about to be tried; None: the claim or the lease is no longer ours."""
+        """Commit that the post is about to be tried, and start the claim's time anew.
+
+        None: the claim or the lease is no longer ours.
+        """
         ...
 
     async def mark(
         self, app: str, claim: DeliveryClaim, posted_channel: str, ts: str, note: str | None, fence: LeaseFence | None
     ) -> bool:
-        """Write the marker and settle all intents, guarded by the token and a missing marker; False: it landed nowhere."""
+        """Write the marker and settle all intents, guarded by the token; False: it landed nowhere."""
         ...
 
     async def settle(self, app: str, claim: DeliveryClaim, intent: Intent, note: str) -> bool:
@@ -154,6 +174,12 @@ class BoardRow:
     in_doubt_since: EpochMs | None
     note: str | None
     off: bool
+    aimed_at: EpochMs | None
+    """When the newest data that an edit or post was tried with was fetched."""
+    replaced_at: EpochMs | None
+    """When its message was last given up for a new one."""
+    parked_hash: str | None
+    """The content that Slack refuses for good, whatever its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +188,7 @@ class BoardClaim:
 
     board: BoardRow
     token: str
+    expires_ms: int
     unsettled: tuple[Intent, ...]
 
 
@@ -189,31 +216,47 @@ class BoardStore(Protocol):
     async def claim(
         self, app: str, name: str, channel: str, token: str, expires_ms: int, worker_id: str, fence: LeaseFence | None
     ) -> BoardClaim | None:
-        """Claim a board's row, making it when it isn't there; None: claimed by somebody else, or the lease is lost."""
+        """Claim a board's row, making it when it isn't there; None: somebody else has it, or the lease is lost."""
         ...
 
-    async def intend_post(self, app: str, claim: BoardClaim, fence: LeaseFence | None) -> Intent | None:
-        """Commit that a post is about to be tried; None: the claim or the lease is no longer ours."""
+    async def intend_post(
+        self, app: str, claim: BoardClaim, synced_at: EpochMs, fence: LeaseFence | None
+    ) -> Intent | None:
+        """Commit that a post will be tried; None: the claim or lease isn't ours, or newer data was tried."""
+        ...
+
+    async def intend_edit(self, app: str, claim: BoardClaim, synced_at: EpochMs, fence: LeaseFence | None) -> bool:
+        """Commit that an edit will be tried; False: the claim or lease isn't ours, or newer data was tried."""
         ...
 
     async def mark_posted(self, app: str, claim: BoardClaim, post: BoardPost, fence: LeaseFence | None) -> bool:
-        """Keep the message's ts and settle all intents; False: it landed nowhere."""
+        """Keep the message's ts, settle all intents and end the claim; False: it landed nowhere."""
         ...
 
     async def mark_edited(self, app: str, claim: BoardClaim, edit: BoardEdit, fence: LeaseFence | None) -> bool:
-        """Record an edit; one with older data than the row's changes nothing and is answered with False."""
+        """Record an edit and end the claim; False: it landed nowhere."""
         ...
 
     async def settle(self, app: str, claim: BoardClaim, intent: Intent, note: str) -> bool:
         """Settle one intent as surely not applied."""
         ...
 
-    async def forget_message(self, app: str, claim: BoardClaim, note: str) -> bool:
-        """Drop the ts of a message that is gone, so that the next publish posts anew."""
+    async def forget_message(
+        self, app: str, claim: BoardClaim, note: str, not_within_ms: int, fence: LeaseFence | None
+    ) -> bool:
+        """Give up a message for a new one; False: it was done within that time, or isn't ours to do."""
+        ...
+
+    async def park(self, app: str, claim: BoardClaim, content_hash: str, note: str) -> bool:
+        """Remember content that Slack refuses for good, so that it isn't tried again; ends the claim."""
         ...
 
     async def hand_back(self, app: str, claim: BoardClaim, note: str | None, *, off: bool = False) -> bool:
-        """Give up the claim, saying why; `off` stops this board until it is claimed with another channel or switched on."""
+        """Give up the claim, saying why; `off` stops the board until it has another channel or is switched on."""
+        ...
+
+    async def switch_on(self, app: str, name: str) -> bool:
+        """Let a board that is off be published again; False when it isn't off."""
         ...
 
     async def list(self, app: str) -> tuple[BoardRow, ...]:

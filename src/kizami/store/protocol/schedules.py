@@ -1,4 +1,4 @@
-"""Schedules: the definitions that code registered, their plan, their fires and the ledger of what became of each tick."""
+"""Schedules: what code defined, the plan, the fires and the ledger of what became of each tick."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class DuePage:
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """Act on one tick. Exactly one of `job` and `refusal` is given.
+    """Act on one tick, with its job or the reason why there is none.
+
+    With neither, the caller expects the overlap check to skip it; if it wouldn't, the answer is STALE: look again.
 
     PLANNED lands only while `scheduled_at` is still the plan and `version` the definition; EXTERNAL and MANUAL name
     their own time. The job's local id is the store's to make. `check_overlap` makes an outstanding previous job skip
@@ -87,6 +89,11 @@ class Fire:
     job: NewJob | None = None
     refusal: str | None = None
     check_overlap: bool = True
+    lease_stale_ms: int = 600_000
+
+    def lease_is_stale(self, silent_ms: int) -> bool:
+        """Tell whether a lease that was silent for that long counts as abandoned."""
+        return silent_ms > self.lease_stale_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +176,7 @@ class ScheduleStore(Protocol):
         ...
 
     async def resume(self, app: str, name: str) -> Schedule:
-        """Fire again from the first boundary strictly after now; what passed is recorded as dropped. Raises NotFoundError."""
+        """Fire again from the first boundary strictly after now; what passed is dropped. Raises NotFoundError."""
         ...
 
     async def get(self, app: str, name: str) -> Schedule | None:

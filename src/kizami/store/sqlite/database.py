@@ -49,8 +49,22 @@ class Database:
         self._boot_id = boot_id
         self._busy_ms = busy_ms
         self._inline = inline or path == MEMORY
+        self._wakes: list[Callable[[], None]] = []
         self._writer = _Lane(self, "kizami-writer", read_only=False)
         self._reader = self._writer if self._inline else _Lane(self, "kizami-reader", read_only=True)
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """Call `wake` on the event loop after a change that somebody may wait for."""
+        self._wakes.append(wake)
+
+    def announce(self) -> None:
+        """Tell those who wait in this process that there is something to look at."""
+        for wake in self._wakes:
+            wake()
+
+    async def data_version(self) -> int:
+        """Return a number that changes whenever anybody else's commit changed the file."""
+        return await self.read(lambda connection, _: int(connection.execute("PRAGMA data_version").fetchone()[0]))
 
     @property
     def is_inline(self) -> bool:
@@ -79,6 +93,7 @@ class Database:
 
     async def close(self) -> None:
         """Finish what waits, then disconnect."""
+        self._wakes.clear()
         for lane in {self._writer, self._reader}:
             await asyncio.to_thread(lane.stop) if not self._inline else lane.stop()
 
@@ -135,7 +150,9 @@ class _Lane:
     def submit(self, operation: Callable[[sqlite3.Connection, Moment], T]) -> Future[T]:
         future: Future[T] = Future()
         if not self._open:
-            future.set_exception(StoreError(f"The database {self._database.path} is closed.", remedy="Open the store first."))
+            future.set_exception(
+                StoreError(f"The database {self._database.path} is closed.", remedy="Open the store first.")
+            )
         elif self._thread is None:
             self._run_batch([(operation, future)])
         else:
@@ -166,14 +183,14 @@ class _Lane:
             answers = self._transact(batch)
         except sqlite3.Error as error:
             self._recover(error)
-            answers = [(None, translate(error, self._database.path))] * len(batch)
+            answers = _all_failed(translate(error, self._database.path), batch)
         except StoreError as error:
-            answers = [(None, error)] * len(batch)
-        for (_, future), (value, error) in zip(batch, answers, strict=True):
-            if error is None:
+            answers = _all_failed(error, batch)
+        for (_, future), (value, failure) in zip(batch, answers, strict=True):
+            if failure is None:
                 future.set_result(value)
             else:
-                future.set_exception(error)
+                future.set_exception(failure)
 
     def _transact(self, batch: list[_Call]) -> list[tuple[Any, BaseException | None]]:
         if self._connection is None:
@@ -214,3 +231,7 @@ class _Lane:
         if needs_new_connection(error) and self._database.path != MEMORY:
             connection.close()
             self._connection = None
+
+
+def _all_failed(error: StoreError, batch: list[_Call]) -> list[tuple[Any, BaseException | None]]:
+    return [(None, error)] * len(batch)

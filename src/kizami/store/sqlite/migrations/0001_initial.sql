@@ -207,6 +207,9 @@ CREATE TABLE kizami_boards (
   claim_boot_id      TEXT,
   note               TEXT,
   off                INTEGER NOT NULL DEFAULT 0,
+  aimed_at           INTEGER,
+  replaced_at        INTEGER,
+  parked_hash        TEXT,
   PRIMARY KEY (app, name)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,243 @@
+"""The public object: it holds an app's performers and schedules, and runs them on a store."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from kizami.app.definitions import ScheduleInCode, define, make_timing
+from kizami.app.jobs import Jobs
+from kizami.app.performer import JobRequest, Performer
+from kizami.app.schedules import Schedules
+from kizami.core.errors import DefinitionError
+from kizami.core.names import require_binding, require_name
+from kizami.core.options import JobOptions, OptionChanges
+from kizami.engine.settings import WorkerSettings
+from kizami.engine.worker import Worker
+from kizami.runtime import Runtime, SystemRuntime
+from kizami.store.sqlite.store import SqliteStore, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from datetime import timedelta
+    from typing import Unpack
+
+    from kizami.core.window import Finding, Window
+    from kizami.core.zone import TimeZone
+    from kizami.engine.context import JobContext
+    from kizami.store.protocol import Store
+
+P = TypeVar("P")
+R = TypeVar("R")
+DATABASE_URL = "KIZAMI_DATABASE_URL"
+DEFAULT_URL = "sqlite:///kizami.db"
+
+
+class PerformerDecorator(Protocol):
+    """What `app.performer(...)` with arguments returns."""
+
+    @overload
+    def __call__(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
+
+
+class Kizami:
+    """Performers, schedules and settings of one app.
+
+    `name` keeps apps on one database apart. The database is `database_url`, else KIZAMI_DATABASE_URL, else kizami.db
+    in the working directory. Raises DefinitionError and ConfigurationError.
+    """
+
+    def __init__(
+        self,
+        name: str = "kizami",
+        *,
+        database_url: str | None = None,
+        runtime: Runtime | None = None,
+        settings: WorkerSettings | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.name = require_name("App", name)
+        self.runtime: Runtime = SystemRuntime() if runtime is None else runtime
+        self.settings = WorkerSettings() if settings is None else settings
+        self._url = database_url
+        self._store = store
+        self._performers: dict[str, Performer[Any, Any]] = {}
+        self._schedules: dict[str, ScheduleInCode] = {}
+
+    @property
+    def store(self) -> Store:
+        """Return the app's store; the database is chosen at its first use."""
+        if self._store is None:
+            url = self._url or os.environ.get(DATABASE_URL) or DEFAULT_URL
+            self._store = SqliteStore(path_of(url), self.runtime)
+        return self._store
+
+    @property
+    def performers(self) -> dict[str, Performer[Any, Any]]:
+        """Return the performers by binding."""
+        return dict(self._performers)
+
+    @property
+    def definitions(self) -> tuple[ScheduleInCode, ...]:
+        """Return the schedules as code defines them."""
+        return tuple(self._schedules.values())
+
+    @property
+    def jobs(self) -> Jobs:
+        """Return the app's jobs; the app must be open."""
+        return Jobs(self.name, self.store.jobs)
+
+    @property
+    def schedules(self) -> Schedules:
+        """Return the app's schedules; the app must be open."""
+        return Schedules(self.name, self.store.schedules, self._schedules, self.settings)
+
+    def zone_of(self, schedule: str) -> TimeZone | None:
+        """Return the time zone of a schedule in code."""
+        found = self._schedules.get(schedule)
+        return found.zone if found else None
+
+    @overload
+    def performer(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    @overload
+    def performer(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    @overload
+    def performer(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
+    @overload
+    def performer(self, *, binding: str | None = None, **options: Unpack[OptionChanges]) -> PerformerDecorator: ...
+    def performer(  # type: ignore[misc]  # mypy can't match Unpack in an implementation against its own overloads
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        binding: str | None = None,
+        **options: Unpack[OptionChanges],
+    ) -> Any:
+        """Register a performer, as a decorator with or without arguments; its binding is the function's name.
+
+        A class is made once and its `perform` called. Raises DefinitionError and UnsupportedError.
+        """
+        if function is not None:
+            return self._add_performer(function, binding, dict(options))
+        return lambda decorated: self._add_performer(decorated, binding, dict(options))
+
+    def schedule(
+        self,
+        name: str,
+        target: Performer[Any, Any],
+        *,
+        payload: object = None,
+        cron: str | Iterable[str] | None = None,
+        every: timedelta | None = None,
+        time_zone: str | None = None,
+        overlap: str = "skip",
+        lease: str | None = None,
+        driver: str = "inner",
+        window: Window | None = None,
+        **options: Any,
+    ) -> None:
+        """Define a schedule that enqueues a job at every tick.
+
+        `payload` is a value or a function (sync or async) of the Tick. Raises DefinitionError naming the field.
+        """
+        if name in self._schedules:
+            raise DefinitionError(
+                f"Schedule {name} is defined twice.", remedy="Give one of them another name.", field="name"
+            )
+        timing = make_timing(f"Schedule {name}", cron, every, time_zone)
+        self._schedules[name] = define(
+            name,
+            target,
+            timing,
+            payload=payload,
+            overlap=overlap,
+            lease=lease,
+            driver=driver,
+            window=window,
+            options=options,
+        )
+
+    def scheduled(
+        self, name: str, *, cron: str | Iterable[str] | None = None, every: timedelta | None = None, **more: Any
+    ) -> Callable[[Callable[..., Any]], Performer[None, Any]]:
+        """Register a function as performer and schedule in one; it may take a Tick and a JobContext."""
+
+        def decorate(function: Callable[..., Any]) -> Performer[None, Any]:
+            performer = self._add_performer(function, None, {})
+            self.schedule(name, performer, cron=cron, every=every, **more)
+            return performer
+
+        return decorate
+
+    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[str]:
+        """Add jobs in order, all or none; return their ids. Raises StoreError."""
+        answers = await self.store.jobs.enqueue([request.new for request in requests])
+        return [answer.job_id for answer in answers]
+
+    def check(self) -> tuple[Finding, ...]:
+        """Return every tick that falls outside its schedule's posting window, from now on.
+
+        Raises DefinitionError when no schedule has a window, since then nothing would be checked.
+        """
+        windowed = [entry for entry in self._schedules.values() if entry.window is not None]
+        if not windowed:
+            raise DefinitionError(
+                f"App {self.name} has no schedule with a posting window, so there is nothing to check.",
+                remedy="Give a schedule window=Window(...).",
+            )
+        now = self.runtime.clock.now_ms()
+        return tuple(finding for entry in windowed for finding in entry.findings(now))
+
+    async def open(self) -> None:
+        """Connect to the store and bring it up to date. Raises StoreError."""
+        await self.store.open()
+
+    async def close(self) -> None:
+        """Disconnect from the store; the app can be opened again."""
+        await self.store.close()
+
+    @asynccontextmanager
+    async def running(self, *, worker: bool = True) -> AsyncIterator[Kizami]:
+        """Run the app while the body runs: its store is open and, with `worker`, ticks fire and jobs are performed."""
+        await self.open()
+        try:
+            if not worker:
+                yield self
+                return
+            scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
+            engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
+            async with engine.running():
+                yield self
+        finally:
+            await self.close()
+
+    def _add_performer(
+        self, function: Callable[..., Any], binding: str | None, options: dict[str, Any]
+    ) -> Performer[Any, Any]:
+        name = require_binding(function.__name__ if binding is None else binding)
+        if name in self._performers:
+            raise DefinitionError(
+                f"Binding {name} is registered twice.", remedy="Give one of them another binding.", field="binding"
+            )
+        owner = f"Performer {name}"
+        body = _body(owner, function)
+        checked = JobOptions().changed(owner, options)  # type: ignore[arg-type]  # unknown names are refused inside
+        performer: Performer[Any, Any] = Performer(self, name, body, checked)
+        self._performers[name] = performer
+        return performer
+
+
+def _body(owner: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if not isinstance(function, type):
+        return function
+    perform = getattr(function(), "perform", None)
+    if not callable(perform):
+        raise DefinitionError(
+            f"{owner}: class {function.__name__} has no method perform.", remedy="Add one.", field="perform"
+        )
+    return perform  # type: ignore[no-any-return]  # callable was asked above

@@ -1,0 +1,157 @@
+"""Schedules in code: checked at once, with a message that names the schedule, the field and the remedy."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from kizami.app.performer import Performer
+from kizami.app.tick import Tick
+from kizami.core.errors import DefinitionError, PayloadError
+from kizami.core.names import require_name
+from kizami.core.options import JobOptions
+from kizami.core.timing import CronTiming, Timing, cron_timing, fingerprint, interval_timing
+from kizami.core.window import Finding, Window, check_ticks
+from kizami.core.zone import TimeZone, load_zone
+from kizami.engine.performing import Scheduled
+from kizami.store.protocol import NewJob, Origin, ScheduleDefinition
+
+NOT_ON_SCHEDULES: Final = ("unique_key", "unique_for", "delay", "run_at")
+OVERLAPS: Final = ("skip", "overlap")
+DRIVERS: Final = ("inner", "external")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleInCode:
+    """One schedule as an app defines it."""
+
+    name: str
+    timing: Timing
+    performer: Performer[Any, Any]
+    payload: object
+    options: JobOptions
+    overlap: str
+    driver: str
+    lease: str | None
+    window: Window | None
+
+    @property
+    def zone(self) -> TimeZone:
+        """Return the time zone that the schedule's local times are in; UTC for an interval."""
+        return self.timing.zone if isinstance(self.timing, CronTiming) else load_zone("UTC")
+
+    def findings(self, from_ms: int) -> tuple[Finding, ...]:
+        """Return the ticks outside the posting window, for every offset in force from now on."""
+        return () if self.window is None else tuple(check_ticks(self.timing, self.window, from_ms))
+
+    def scheduled(self) -> Scheduled:
+        """Return what the engine needs."""
+        return Scheduled(self._definition(), self._make_payload, self._payload_kind(), self._check_job)
+
+    def _definition(self) -> ScheduleDefinition:
+        what = {
+            "timing": fingerprint(self.timing),
+            "binding": self.performer.binding,
+            "payload": _meaning(self.payload),
+            "options": asdict(self.options),
+            "overlap": self.overlap,
+            "driver": self.driver,
+            "lease": self.lease,
+        }
+        digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:32]
+        description = describe(self.timing)
+        return ScheduleDefinition(
+            self.name, self.timing, self.performer.binding, self.overlap, self.driver, self.lease, digest, description
+        )
+
+    def _payload_kind(self) -> Any:
+        if not callable(self.payload):
+            return "value"
+        return "async" if inspect.iscoroutinefunction(self.payload) else "sync"
+
+    def _make_payload(self, scheduled_at: int) -> object:
+        if callable(self.payload):
+            return self.payload(Tick(self.name, scheduled_at, self.zone))
+        return self.payload
+
+    def _check_job(self, payload: object, scheduled_at: int) -> NewJob:
+        return self.performer.tick_job(payload, Origin(self.name, scheduled_at, lease=self.lease), self.options)
+
+
+def describe(timing: Timing) -> str:
+    """Return a timing for people."""
+    if isinstance(timing, CronTiming):
+        return f"{' | '.join(timing.expressions)} ({timing.zone.name})"
+    return f"every {timedelta(milliseconds=timing.every_ms)}"
+
+
+def make_timing(owner: str, cron: str | Iterable[str] | None, every: timedelta | None, time_zone: str | None) -> Timing:
+    """Return the timing of a schedule: exactly one of `cron` and `every`. Raises DefinitionError and its kinds."""
+    if (cron is None) == (every is None):
+        given = "neither cron nor every" if cron is None else "both cron and every"
+        raise DefinitionError(f"{owner} has {given}.", remedy="Give exactly one of them.", field="cron")
+    if every is not None and time_zone is not None:
+        raise DefinitionError(f"{owner} has time_zone with every.", remedy="Use it with cron only.", field="time_zone")
+    try:
+        if cron is not None:
+            return cron_timing(cron, "UTC" if time_zone is None else time_zone)
+        return interval_timing(every)  # type: ignore[arg-type]  # checked inside
+    except DefinitionError as error:
+        raise type(error)(f"{owner}: {error.message}", remedy=error.remedy, **error.facts) from error
+
+
+def define(
+    name: str,
+    target: object,
+    timing: Timing,
+    *,
+    payload: object,
+    overlap: str,
+    lease: str | None,
+    driver: str,
+    window: Window | None,
+    options: dict[str, Any],
+) -> ScheduleInCode:
+    """Return a checked schedule. Raises DefinitionError."""
+    owner = f"Schedule {require_name('Schedule', name)}"
+    if not isinstance(target, Performer):
+        raise DefinitionError(
+            f"{owner}: its target {target!r} is not a performer.",
+            remedy="Give a function decorated with @app.performer; flows are not available in this version.",
+            field="target",
+        )
+    for option in NOT_ON_SCHEDULES:
+        if option in options:
+            remedy = "Remove it: a tick's job is identified and timed by the schedule itself."
+            raise DefinitionError(f"{owner}: {option} can't be used on a schedule.", remedy=remedy, field=option)
+    _require(owner, "overlap", overlap, OVERLAPS)
+    _require(owner, "driver", driver, DRIVERS)
+    if lease is not None:
+        require_name("Lease", lease)
+    checked = target.check_options(owner, options)
+    if target.takes_payload and not callable(payload):
+        try:
+            target.tick_job(payload, Origin(name, 0), checked)
+        except PayloadError as error:
+            raise DefinitionError(f"{owner}: {error.message}", remedy=error.remedy, field="payload") from error
+    return ScheduleInCode(name, timing, target, payload, checked, overlap, driver, lease, window)
+
+
+def _require(owner: str, field: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise DefinitionError(
+            f"{owner}: {field} is {value!r}.", remedy=f"Use {' or '.join(map(repr, allowed))}.", field=field
+        )
+
+
+def _meaning(payload: object) -> str:
+    """Return what of a payload belongs to the definition: a value whole, a function by its name."""
+    if not callable(payload):
+        return repr(payload)
+    called: Callable[..., object] = payload
+    return f"{getattr(called, '__module__', '')}.{getattr(called, '__qualname__', type(called).__qualname__)}"

@@ -1,0 +1,151 @@
+"""What people and external clocks do with schedules, on an open app."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kizami.core.errors import NotFoundError, NotPlannedError
+from kizami.core.times import format_local, to_epoch_ms
+from kizami.core.timing import fires, is_planned, latest_at_or_before
+from kizami.engine.firer import make_job
+from kizami.store.protocol import Fire, FireOutcome, NewJob, TickKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from kizami.app.definitions import ScheduleInCode
+    from kizami.core.times import EpochMs
+    from kizami.engine.settings import WorkerSettings
+    from kizami.store.protocol import FireRecord, Schedule, ScheduleStore
+
+log = logging.getLogger("kizami.scheduler")
+
+
+class Schedules:
+    """An app's schedules."""
+
+    def __init__(
+        self, app: str, store: ScheduleStore, code: Mapping[str, ScheduleInCode], settings: WorkerSettings
+    ) -> None:
+        self._app = app
+        self._store = store
+        self._code = code
+        self._settings = settings
+
+    async def list(self) -> tuple[Schedule, ...]:
+        """Return the stored schedules by name."""
+        return await self._store.list(self._app)
+
+    async def get(self, name: str) -> Schedule:
+        """Return one stored schedule. Raises NotFoundError."""
+        found = await self._store.get(self._app, name)
+        if found is None:
+            raise NotFoundError(
+                f"There is no schedule {name} in app {self._app}.", remedy="`kizami schedules` lists them."
+            )
+        return found
+
+    async def ledger(self, name: str | None = None, limit: int = 50) -> tuple[FireRecord, ...]:
+        """Return the newest lines of the fire ledger, of one schedule or of all."""
+        return await self._store.ledger(self._app, name, limit)
+
+    async def preview(self, name: str, count: int) -> tuple[EpochMs, ...]:
+        """Return the next planned times, epoch ms. Raises NotFoundError."""
+        found = await self.get(name)
+        upcoming = fires(found.timing, await self._store.now(), found.anchor_at)
+        return tuple(next(upcoming) for _ in range(count))
+
+    async def pause(self, name: str) -> Schedule:
+        """Stop a schedule's fires; its jobs that are enqueued already go on. Raises NotFoundError."""
+        return await self._store.pause(self._app, name)
+
+    async def resume(self, name: str) -> Schedule:
+        """Fire again from the first boundary after now; what passed is dropped. Raises NotFoundError."""
+        return await self._store.resume(self._app, name)
+
+    async def trigger(self, name: str, *, by: str = "manual") -> FireRecord:
+        """Fire once now, even when paused, without overlap check; the plan is unchanged.
+
+        Raises NotFoundError, LeaseHeldError, and InvalidInputError when the payload is refused.
+        """
+        return await self._fire(name, TickKind.MANUAL, await self._store.now(), by)
+
+    async def tick(
+        self, name: str, scheduled_at: datetime | None = None, *, manual: bool = False, by: str = "external"
+    ) -> FireRecord:
+        """Fire a tick that an external clock delivers; returns after commit.
+
+        Without `scheduled_at` the tick is the latest planned time that isn't after now. A tick delivered again has the
+        outcome DUPLICATE. Raises NotFoundError, NotPlannedError, LeaseHeldError (manual only).
+        """
+        if manual:
+            return await self.trigger(name, by=by)
+        stored = await self._stored(name)
+        at = await self._planned(stored, scheduled_at)
+        record = await self._fire(name, TickKind.EXTERNAL, at, by)
+        if record.outcome is FireOutcome.DUPLICATE:
+            log.info("duplicate tick: %s-%d, %s", name, at, record.reason)
+        return record
+
+    async def _planned(self, stored: Schedule, scheduled_at: datetime | None) -> EpochMs:
+        now = await self._store.now()
+        if scheduled_at is None:
+            latest = latest_at_or_before(stored.timing, now, stored.anchor_at)
+            if latest is None:
+                raise NotPlannedError(
+                    f"Schedule {stored.name} has no planned time yet.", remedy="Tick it after its first one."
+                )
+            return latest
+        at = to_epoch_ms(scheduled_at, name="scheduled_at")
+        if at > now or not is_planned(stored.timing, at, stored.anchor_at):
+            shown = format_local(at, self._code[stored.name].zone)
+            reason = "lies in the future" if at > now else "is not a planned time"
+            raise NotPlannedError(
+                f"{shown} {reason} of schedule {stored.name} ({stored.description}).",
+                remedy="Pass the platform's scheduled time, or leave it out to take the latest planned one.",
+                path="scheduled_at",
+            )
+        return at
+
+    async def _stored(self, name: str) -> Schedule:
+        """Return a schedule of the code, stored if this is the first time that anybody names it."""
+        if name not in self._code:
+            return await self.get(name)
+        found = await self._store.get(self._app, name)
+        if found is None:
+            await self._store.register(self._app, [entry.scheduled().definition for entry in self._code.values()])
+        return await self.get(name)
+
+    async def _fire(self, name: str, kind: TickKind, at: EpochMs, by: str) -> FireRecord:
+        stored = await self._stored(name)
+        code = self._code.get(name)
+        if code is None:
+            raise NotFoundError(
+                f"Schedule {name} is stored, but this app's code does not define it.",
+                remedy="Run this with the module that defines it.",
+                schedule=name,
+            )
+        scheduled = code.scheduled()
+        made = await make_job(scheduled, at, self._settings.payload_ms)
+        job = made if isinstance(made, NewJob) else None
+        if job is not None and kind is TickKind.MANUAL:
+            job = _as_manual(job)
+        fire = Fire(
+            self._app,
+            name,
+            stored.version,
+            kind,
+            at,
+            by,
+            job=job,
+            refusal=made if isinstance(made, str) else None,
+            lease_stale_ms=self._settings.lease.stale_ms,
+        )
+        return (await self._store.fire([fire]))[0]
+
+
+def _as_manual(job: NewJob) -> NewJob:
+    return job if job.origin is None else replace(job, origin=replace(job.origin, manual=True))

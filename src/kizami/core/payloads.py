@@ -1,0 +1,88 @@
+"""Payloads: JSON, checked against the performer's annotated type when enqueued and rebuilt when performed."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+
+from kizami.core.errors import DefinitionError, PayloadError
+
+PAYLOAD_CHARACTERS_MAX: Final = 1_000_000
+_DEPTH_MAX: Final = 100
+
+
+class PayloadType:
+    """The type of a performer's payload; without an annotation, any JSON."""
+
+    def __init__(self, owner: str, annotation: Any) -> None:
+        self._owner = owner
+        try:
+            self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        except (PydanticUserError, TypeError) as error:
+            raise DefinitionError(
+                f"{owner}: the payload type {annotation!r} can't be checked: {str(error).splitlines()[0]}",
+                remedy="Annotate the payload with a pydantic model, a dataclass, a TypedDict or a plain JSON type.",
+            ) from error
+
+    def encode(self, value: object) -> str:
+        """Return a payload as compact JSON. Raises PayloadError naming the place."""
+        try:
+            checked = self._adapter.validate_python(value)
+            plain = self._adapter.dump_python(checked, mode="json")
+        except ValidationError as error:
+            raise self._refusal(error) from None
+        except (ValueError, TypeError) as error:
+            raise PayloadError(f"{self._owner}: the payload is not JSON ({error}).", path="payload") from error
+        self._refuse_non_json(plain, "payload", 0)
+        text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        if len(text) > PAYLOAD_CHARACTERS_MAX:
+            raise PayloadError(
+                f"{self._owner}: the payload is {len(text)} characters of JSON.",
+                remedy=f"Keep it under {PAYLOAD_CHARACTERS_MAX}: store the data elsewhere and pass its key.",
+                path="payload",
+            )
+        return text
+
+    def decode(self, text: str) -> Any:
+        """Return the payload that `encode` wrote. Raises PayloadError if it doesn't fit the type any more."""
+        try:
+            return self._adapter.validate_python(json.loads(text))
+        except ValidationError as error:
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: ValidationError) -> PayloadError:
+        first = error.errors(include_url=False, include_context=False)[0]
+        path = ".".join(["payload", *map(str, first["loc"])])
+        return PayloadError(
+            f"{self._owner}: {path} is refused: {first['msg']}.",
+            remedy="Give a payload of the performer's annotated type.",
+            path=path,
+        )
+
+    def _refuse_non_json(self, value: object, path: str, depth: int) -> None:
+        reason = _why_not_json(value, depth)
+        if reason is not None:
+            raise PayloadError(f"{self._owner}: {path} {reason}.", remedy="Replace it.", path=path)
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                self._refuse_non_json(key, f"{path} (a key)", depth + 1)
+                self._refuse_non_json(inner, f"{path}.{key}", depth + 1)
+        elif isinstance(value, list):
+            for index, inner in enumerate(value):
+                self._refuse_non_json(inner, f"{path}.{index}", depth + 1)
+
+
+def _why_not_json(value: object, depth: int) -> str | None:
+    if depth > _DEPTH_MAX:
+        return f"is nested deeper than {_DEPTH_MAX} levels"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"is {value}, which is not JSON"
+    if isinstance(value, str) and "\x00" in value:
+        return "contains the character U+0000, which databases can't keep"
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        return "contains a lone surrogate, which is not text"
+    return None

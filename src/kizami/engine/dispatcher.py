@@ -1,0 +1,115 @@
+"""Claims jobs up to the free slots and runs an attempt for each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from kizami.core.errors import StoreError
+from kizami.engine.attempt import Attempt
+from kizami.store.protocol import Claim
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kizami.engine.performing import Performing
+    from kizami.engine.reporter import Reporter
+    from kizami.engine.settings import WorkerSettings
+    from kizami.engine.waker import Waker
+    from kizami.runtime import Runtime
+    from kizami.store.protocol import ClaimedJob, Store
+
+log = logging.getLogger("kizami.worker")
+
+
+class Dispatcher:
+    """One worker's slots."""
+
+    def __init__(
+        self,
+        app: str,
+        worker_id: str,
+        performers: Mapping[str, Performing],
+        store: Store,
+        runtime: Runtime,
+        settings: WorkerSettings,
+        reporter: Reporter,
+        waker: Waker,
+    ) -> None:
+        self._app = app
+        self._worker_id = worker_id
+        self._performers = performers
+        self._store = store
+        self._runtime = runtime
+        self._settings = settings
+        self._reporter = reporter
+        self._waker = waker
+        self._bindings = tuple(sorted(performers))
+        self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix="kizami-job")
+        self._attempts: dict[Attempt, asyncio.Task[None]] = {}
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Return what is being performed now; safe to call from another thread."""
+        return tuple(self._attempts)
+
+    async def run(self) -> None:
+        """Claim and start jobs for ever; a failing store is tried again."""
+        while True:
+            self._waker.clear()
+            wait_ms = self._settings.poll_ms
+            try:
+                wait_ms = await self._fill()
+            except StoreError as error:
+                log.warning("jobs can't be claimed now: %s", error)
+            if wait_ms > 0:
+                await self._waker.wait(wait_ms)
+
+    async def stop(self) -> None:
+        """Let running jobs end within the grace time, then hand back what is unfinished."""
+        if self._attempts:
+            await asyncio.wait(self._attempts.values(), timeout=self._settings.stop_ms / 1000)
+        for attempt in self.attempts:
+            attempt.break_off()
+        if self._attempts:
+            await asyncio.wait(self._attempts.values(), timeout=self._settings.stop_ms / 1000)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _fill(self) -> int:
+        """Claim what fits; return how long to wait (ms) when there is nothing more to claim now."""
+        free = self._settings.concurrency - len(self._attempts)
+        if free <= 0:
+            return self._settings.poll_ms
+        horizon = await self._store.jobs.horizon(self._app, self._bindings)
+        if not horizon.ready:
+            due_in = self._settings.poll_ms if horizon.next_due_at is None else horizon.next_due_at - horizon.now
+            return max(1, min(self._settings.poll_ms, due_in))
+        claim = Claim(self._app, self._worker_id, self._bindings, free, self._settings.grace_ms)
+        claimed = await self._store.jobs.claim(claim)
+        for job in claimed:
+            self._begin(job)
+        return 0 if claimed else self._settings.poll_ms
+
+    def _begin(self, job: ClaimedJob) -> None:
+        attempt = Attempt(
+            job,
+            self._performers[job.binding],
+            self._store,
+            self._runtime,
+            self._settings,
+            self._worker_id,
+            self._threads,
+            asyncio.get_running_loop(),
+        )
+        self._attempts[attempt] = asyncio.create_task(self._see_through(attempt), name=f"kizami-job {job.job_id}")
+
+    async def _see_through(self, attempt: Attempt) -> None:
+        try:
+            report = await attempt.run()
+            if report is not None:
+                await self._reporter.report(report, attempt.job.job_id)
+        finally:
+            del self._attempts[attempt]
+            self._waker.wake()

@@ -1,0 +1,144 @@
+"""Acts on due ticks: asks the payload function, then settles the tick. Every worker may, each tick fires once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, assert_never, cast
+
+from kizami.core.errors import KizamiError, StoreError
+from kizami.core.results import shorten_error
+from kizami.store.protocol import Fire, FireOutcome, NewJob, TickKind
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from kizami.engine.performing import Scheduled
+    from kizami.engine.settings import WorkerSettings
+    from kizami.engine.waker import Waker
+    from kizami.runtime import Clock
+    from kizami.store.protocol import DueSchedule, FireRecord, ScheduleStore
+
+log = logging.getLogger("kizami.scheduler")
+DUE_MAX: Final = 500
+
+
+async def make_job(scheduled: Scheduled, scheduled_at: int, limit_ms: int) -> NewJob | str:
+    """Return the job of a tick, or the reason why there is none. The payload function runs off the event loop."""
+    name = scheduled.definition.name
+    try:
+        async with asyncio.timeout(limit_ms / 1000):
+            payload = await _payload(scheduled, scheduled_at)
+        return scheduled.check_job(payload, scheduled_at)
+    except TimeoutError as error:
+        return shorten_error(error) if str(error) else f"the payload function of {name} took longer than {limit_ms} ms"
+    except KizamiError as error:
+        return shorten_error(str(error))
+    except Exception as error:  # noqa: BLE001 - whatever a payload function raises settles its tick as failed
+        return f"the payload function of {name} raised {shorten_error(error)}"
+
+
+async def _payload(scheduled: Scheduled, scheduled_at: int) -> object:
+    match scheduled.payload_kind:
+        case "value":
+            return scheduled.make_payload(scheduled_at)
+        case "async":
+            return await cast("Awaitable[object]", scheduled.make_payload(scheduled_at))
+        case "sync":
+            return await asyncio.to_thread(scheduled.make_payload, scheduled_at)
+        case _:
+            assert_never(scheduled.payload_kind)
+
+
+class Firer:
+    """One worker's share of the clock."""
+
+    def __init__(
+        self,
+        app: str,
+        worker_id: str,
+        schedules: Mapping[str, Scheduled],
+        store: ScheduleStore,
+        clock: Clock,
+        settings: WorkerSettings,
+        waker: Waker,
+    ) -> None:
+        self._app = app
+        self._worker_id = worker_id
+        self._schedules = schedules
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._waker = waker
+        self._versions: dict[str, int] = {}
+        self._firing: dict[str, asyncio.Task[None]] = {}
+
+    async def register(self) -> None:
+        """Make the stored schedules follow this process's code."""
+        self._versions = await self._store.register(self._app, [entry.definition for entry in self._schedules.values()])
+
+    async def run(self) -> None:
+        """Fire for ever; a failing store leaves ticks owed and is tried again."""
+        while True:
+            self._waker.clear()
+            wait_ms = self._settings.poll_ms
+            try:
+                wait_ms = await self._look()
+            except StoreError as error:
+                log.warning("schedules can't be read now: %s", error)
+            await self._waker.wait(max(1, wait_ms))
+
+    async def stop(self) -> None:
+        """Break off what is being fired; those ticks stay owed."""
+        for task in tuple(self._firing.values()):
+            task.cancel()
+        await asyncio.gather(*self._firing.values(), return_exceptions=True)
+
+    async def _look(self) -> int:
+        page = await self._store.due(self._app, self._versions, DUE_MAX)
+        for due in page.due:
+            if due.name not in self._firing:
+                task = asyncio.create_task(self._fire(due), name=f"kizami-fire {due.name}")
+                self._firing[due.name] = task
+        if page.next_planned_at is None:
+            return self._settings.poll_ms
+        return min(self._settings.poll_ms, page.next_planned_at - page.now)
+
+    async def _fire(self, due: DueSchedule) -> None:
+        try:
+            _tell(await self._settle(due))
+        except StoreError as error:
+            log.warning("tick of %s stays owed: %s", due.name, error)
+            await self._clock.sleep(self._settings.poll_ms / 1000)
+        except KizamiError:
+            log.exception("tick of %s could not be settled", due.name)
+            await self._clock.sleep(self._settings.poll_ms / 1000)
+        finally:
+            del self._firing[due.name]
+            self._waker.wake()
+
+    async def _settle(self, due: DueSchedule) -> FireRecord:
+        scheduled = self._schedules[due.name]
+        skip = due.outstanding is not None and scheduled.definition.overlap == "skip"
+        made = None if skip else await make_job(scheduled, due.planned_at, self._settings.payload_ms)
+        fire = Fire(
+            self._app,
+            due.name,
+            due.version,
+            TickKind.PLANNED,
+            due.planned_at,
+            self._worker_id,
+            job=made if isinstance(made, NewJob) else None,
+            refusal=made if isinstance(made, str) else None,
+        )
+        return (await self._store.fire([fire]))[0]
+
+
+def _tell(record: FireRecord) -> None:
+    match record.outcome:
+        case FireOutcome.FAILED:
+            log.error("tick %d of %s failed: %s", record.planned_at, record.schedule, record.reason)
+        case FireOutcome.SKIPPED_OVERLAP:
+            log.info("tick %d of %s skipped: %s", record.planned_at, record.schedule, record.reason)
+        case _:
+            log.debug("tick %d of %s: %s", record.planned_at, record.schedule, record.outcome)

@@ -1,0 +1,90 @@
+"""The worker's sign of life, from a thread that users' code can't block."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from kizami.core.errors import StoreError
+from kizami.store.protocol import Heartbeat, Vouch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kizami.engine.attempt import Attempt
+    from kizami.engine.settings import WorkerSettings
+    from kizami.runtime import Clock
+    from kizami.store.protocol import Store
+
+log = logging.getLogger("kizami.worker")
+
+
+class Heart:
+    """Vouches for the worker's jobs that are within their own deadline, and beats their leases."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        store: Store,
+        clock: Clock,
+        settings: WorkerSettings,
+        attempts: Callable[[], tuple[Attempt, ...]],
+    ) -> None:
+        self._worker_id = worker_id
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._attempts = attempts
+        self._vouched_boot = clock.boot_ms()
+
+    @property
+    def period_seconds(self) -> float:
+        """Return how often to beat: often enough for the shortest window, and no oftener."""
+        shortest = min(self._settings.vouch_ms, self._settings.grace_ms, self._settings.lease.beat_ms)
+        return max(0.05, shortest / 2000)
+
+    def beat(self) -> None:
+        """Beat once. Never raises; what could not be written is written at the next beat."""
+        attempts = self._attempts()
+        for attempt in attempts:
+            if attempt.lease is not None:
+                attempt.lease.beat_blocking()
+        now = self._clock.boot_ms()
+        if now - self._vouched_boot < min(self._settings.vouch_ms, self._settings.grace_ms) / 2:
+            return
+        try:
+            self._store.jobs.vouch_blocking(
+                self._worker_id, [self._vouch(each, now) for each in attempts if each.is_within_deadline]
+            )
+        except StoreError as error:
+            log.warning("the sign of life could not be written: %s", error)
+            return
+        self._vouched_boot = now
+
+    async def write_progress(self) -> None:
+        """Write heartbeats that performers gave since the last time."""
+        beaten = [each for each in self._attempts() if each.beats > each.beats_written]
+        if not beaten:
+            return
+        now = self._clock.boot_ms()
+        counts = [each.beats for each in beaten]
+        await self._store.jobs.heartbeat(
+            [Heartbeat(each.job.key, each.job.claim, self._alive_ms(each, now), each.progress) for each in beaten],
+        )
+        for each, count in zip(beaten, counts, strict=True):
+            each.beats_written = count
+
+    async def run(self) -> None:
+        """Write progress for ever, at most once in `heartbeat_write_ms`."""
+        while True:
+            await self._clock.sleep(self._settings.heartbeat_write_ms / 1000)
+            try:
+                await self.write_progress()
+            except StoreError as error:
+                log.warning("progress could not be written: %s", error)
+
+    def _vouch(self, attempt: Attempt, now: int) -> Vouch:
+        return Vouch(attempt.job.key, attempt.job.claim, self._alive_ms(attempt, now))
+
+    def _alive_ms(self, attempt: Attempt, now: int) -> int:
+        return attempt.deadline_boot - now + self._settings.grace_ms

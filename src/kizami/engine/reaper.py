@@ -1,0 +1,77 @@
+"""Looks for dead and silent workers and takes over what they held."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from kizami.core.errors import StoreError
+from kizami.core.states import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kizami.engine.settings import WorkerSettings
+    from kizami.runtime import Runtime
+    from kizami.store.protocol import Reaped, Store
+
+log = logging.getLogger("kizami.reaper")
+GAP_PERIODS: Final = 5
+PURGE_PERIOD_MS: Final = 60_000
+PURGE_BATCH: Final = 500
+
+
+class Reaper:
+    """Buries workers whose process has ended, at once; reaps silent jobs only after watching long enough itself.
+
+    A reaper that was stopped, could not reach the store, or saw its clock jump can't tell a silent worker from its
+    own absence, so it begins its watch anew.
+    """
+
+    def __init__(self, app: str, worker_id: str, store: Store, runtime: Runtime, settings: WorkerSettings) -> None:
+        self._app = app
+        self._worker_id = worker_id
+        self._store = store
+        self._runtime = runtime
+        self._settings = settings
+        self._watching_since = runtime.clock.boot_ms()
+        self._looked_at = self._watching_since
+        self._purged_at = self._watching_since
+
+    async def run(self) -> None:
+        """Look for ever."""
+        while True:
+            await self._runtime.clock.sleep(self._settings.reap_ms / 1000)
+            try:
+                await self.look()
+            except StoreError as error:
+                log.warning("workers can't be looked at now: %s", error)
+                self._watching_since = self._runtime.clock.boot_ms()
+
+    async def look(self) -> None:
+        """Look once."""
+        now = self._runtime.clock.boot_ms()
+        if now - self._looked_at > GAP_PERIODS * self._settings.reap_ms:
+            self._watching_since = now
+        self._looked_at = now
+        for worker in await self._store.workers.list():
+            if worker.worker_id != self._worker_id and self._runtime.is_gone(worker.process):
+                taken = await self._store.workers.bury(worker.worker_id)
+                log.warning("worker %s is gone (process %d has ended)", worker.worker_id, worker.process.pid)
+                _tell(taken)
+        trusted_ms = now - self._watching_since
+        _tell(await self._store.jobs.reap(self._app, trusted_ms, self._settings.grace_ms))
+        await self._purge(now)
+
+    async def _purge(self, now: int) -> None:
+        """Remove old jobs in small batches, one a look, as long as there are any."""
+        if now - self._purged_at >= PURGE_PERIOD_MS:
+            removed = await self._store.jobs.purge(self._app, self._settings.retention_ms, PURGE_BATCH)
+            if removed < PURGE_BATCH:
+                self._purged_at = now
+
+
+def _tell(taken: Iterable[Reaped]) -> None:
+    for reaped in taken:
+        level = logging.ERROR if reaped.state in (JobState.STALLED, JobState.FAILED) else logging.WARNING
+        log.log(level, "%s is %s now: %s", reaped.job_id, reaped.state, reaped.reason)

@@ -1,0 +1,193 @@
+"""Deliveries in SQLite: the missing marker is the queue."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from kizami.store.protocol.deliveries import (
+    FIRST,
+    CursorRow,
+    Delivery,
+    DeliveryClaim,
+    Intent,
+    NewDelivery,
+    OwedDelivery,
+)
+from kizami.store.sqlite import cursors, intents
+from kizami.store.sqlite.intents import fenced
+from kizami.store.sqlite.statements import load
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from kizami.store.protocol.leases import LeaseFence
+    from kizami.store.sqlite.database import Database, Moment
+
+_SQL = load("deliveries")
+
+
+class SqliteDeliveryStore:
+    """Operations on deliveries; see `DeliveryStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self,
+        app: str,
+        items: Sequence[NewDelivery],
+        cursor: CursorRow | None = None,
+        fence: LeaseFence | None = None,
+    ) -> tuple[bool, ...]:
+        """Add deliveries and move a cursor in one transaction; False for an item that is there already.
+
+        When the fence no longer holds, nothing is written and () is the answer.
+        """
+        rows = json.dumps([asdict(item) for item in items])
+
+        def run(connection: sqlite3.Connection, moment: Moment) -> tuple[bool, ...]:
+            facts = fenced(app, fence, moment, items=rows)
+            if not connection.execute(_SQL["fence_holds"], facts).fetchone()[0]:
+                return ()
+            added = {tuple(row) for row in connection.execute(_SQL["add"], facts)}
+            if cursor is not None:
+                cursors.move(connection, cursor, facts)
+            return _in_order(items, added)
+
+        return await self._database.write(run)
+
+    async def owed(
+        self, app: str, channel: str, until: str, limit: int, after: OwedDelivery = FIRST
+    ) -> tuple[OwedDelivery, ...]:
+        """Return what is owed to a channel, due until that local date, by due date then order of adding."""
+
+        def look(connection: sqlite3.Connection, moment: Moment) -> tuple[OwedDelivery, ...]:
+            facts = {"app": app, "channel": channel, "until": until, "limit": limit, "boot": moment.boot}
+            place = {"boot_id": moment.boot_id, "after_due": after.due, "after_seq": after.order}
+            return tuple(OwedDelivery(*row) for row in connection.execute(_SQL["owed"], facts | place))
+
+        return await self._database.read(look)
+
+    async def set_aside_old(self, app: str, channel: str, due_before: str, note: str) -> int:
+        """Set visibly aside what has been due since before that local date; return how many."""
+
+        def run(connection: sqlite3.Connection, moment: Moment) -> int:
+            facts = fenced(app, None, moment, channel=channel, due_before=due_before, note=note)
+            return connection.execute(_SQL["set_aside_old"], facts).rowcount
+
+        return await self._database.write(run)
+
+    async def claim(
+        self, app: str, channel: str, item: str, token: str, expires_ms: int, worker_id: str, fence: LeaseFence | None
+    ) -> DeliveryClaim | None:
+        """Claim one owed delivery; None: somebody else has it, it is marked, or the lease is lost."""
+        who = {"token": token, "expires_ms": expires_ms, "worker_id": worker_id}
+
+        def run(connection: sqlite3.Connection, moment: Moment) -> DeliveryClaim | None:
+            facts = fenced(app, fence, moment, kind="delivery", channel=channel, item=item, **who)
+            row = connection.execute(_SQL["claim"], facts).fetchone()
+            if row is None:
+                return None
+            doubts = intents.unsettled(connection, facts)
+            return DeliveryClaim(channel, item, row["content"], token, expires_ms, row["attempts"], doubts)
+
+        return await self._database.write(run)
+
+    async def intend(self, app: str, claim: DeliveryClaim, fence: LeaseFence | None) -> Intent | None:
+        """Commit that the post is about to be tried; None: the claim or the lease is no longer ours."""
+
+        def run(connection: sqlite3.Connection, moment: Moment) -> Intent | None:
+            facts = _of(app, claim, fence, moment, expires_ms=claim.expires_ms)
+            row = connection.execute(_SQL["intend"], facts).fetchone()
+            return None if row is None else intents.record(connection, facts, row["attempts"])
+
+        return await self._database.write(run)
+
+    async def mark(
+        self, app: str, claim: DeliveryClaim, posted_channel: str, ts: str, note: str | None, fence: LeaseFence | None
+    ) -> bool:
+        """Write the marker and settle all intents, guarded by the token; False: it landed nowhere."""
+
+        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+            facts = _of(app, claim, fence, moment, posted_channel=posted_channel, ts=ts, note=note)
+            if connection.execute(_SQL["mark"], facts).rowcount == 1:
+                intents.settle_all(connection, facts, "delivered")
+                return True
+            return connection.execute(_SQL["is_marked"], facts).fetchone() is not None
+
+        return await self._database.write(run)
+
+    async def settle(self, app: str, claim: DeliveryClaim, intent: Intent, note: str) -> bool:
+        """Settle one intent as surely not applied (refused, or looked up and absent)."""
+
+        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+            facts = _of(app, claim, None, moment)
+            if connection.execute(_SQL["is_claimed"], facts).fetchone() is None:
+                return False
+            return intents.settle(connection, facts, intent.attempt, note)
+
+        return await self._database.write(run)
+
+    async def hand_back(self, app: str, claim: DeliveryClaim, note: str | None, *, set_aside: bool = False) -> bool:
+        """Give up the claim without a marker, saying why; with `set_aside` it leaves the queue visibly."""
+
+        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+            facts = _of(app, claim, None, moment, note=note, set_aside=set_aside)
+            return connection.execute(_SQL["hand_back"], facts).rowcount == 1
+
+        return await self._database.write(run)
+
+    async def count_possible_duplicate(self, app: str, channel: str, item: str, note: str) -> None:
+        """Count an acknowledgement that touched no row."""
+        facts = {"app": app, "channel": channel, "item": item, "note": note}
+
+        def run(connection: sqlite3.Connection, _: Moment) -> None:
+            connection.execute(_SQL["count_possible_duplicate"], facts)
+
+        await self._database.write(run)
+
+    async def get(self, app: str, channel: str, item: str) -> Delivery | None:
+        """Return one delivery."""
+        found = await self._select(app=app, channel=channel, item=item, state=None, limit=1)
+        return found[0] if found else None
+
+    async def list(self, app: str, channel: str | None, state: str | None, limit: int) -> tuple[Delivery, ...]:
+        """Return deliveries, newest first; `state` is owed, delivered, in_doubt, set_aside or None for all."""
+        return await self._select(app=app, channel=channel, item=None, state=state, limit=limit)
+
+    async def counts(self, app: str) -> dict[str, dict[str, int]]:
+        """Return, per channel, how many deliveries are owed, delivered, in doubt and set aside."""
+
+        def look(connection: sqlite3.Connection, _: Moment) -> dict[str, dict[str, int]]:
+            rows = [dict(row) for row in connection.execute(_SQL["counts"], {"app": app})]
+            return {row.pop("channel"): row for row in rows}
+
+        return await self._database.read(look)
+
+    async def _select(self, **facts: object) -> tuple[Delivery, ...]:
+        return await self._database.read(
+            lambda connection, _: tuple(Delivery(*row) for row in connection.execute(_SQL["list"], facts)),
+        )
+
+
+def free_of(connection: sqlite3.Connection, worker_id: str) -> None:
+    """Free every delivery claimed by a worker that is gone, inside the caller's transaction; its intents stay."""
+    connection.execute(_SQL["free_of"], {"worker_id": worker_id})
+
+
+def _of(app: str, claim: DeliveryClaim, fence: LeaseFence | None, moment: Moment, **facts: object) -> dict[str, Any]:
+    own = {"kind": "delivery", "channel": claim.channel, "item": claim.item, "token": claim.token}
+    return fenced(app, fence, moment, **own, **facts)
+
+
+def _in_order(items: Sequence[NewDelivery], added: set[tuple[Any, ...]]) -> tuple[bool, ...]:
+    """Tell for each item whether it is new; a repetition inside one call is not."""
+    answers = []
+    for item in items:
+        key = (item.channel, item.item)
+        answers.append(key in added)
+        added.discard(key)
+    return tuple(answers)

@@ -1,0 +1,112 @@
+"""Recording what became of a claimed job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kizami.core.states import Actor, JobState, require_move
+from kizami.store.protocol import Outcome
+from kizami.store.sqlite.statements import load
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from kizami.store.protocol import Report
+    from kizami.store.sqlite.database import Moment
+
+SQL: Final = load("jobs")
+
+
+def record(connection: sqlite3.Connection, moment: Moment, report: Report) -> bool:
+    """Move the job where the report says; False when its claim number is no longer current."""
+    row = connection.execute(SQL["held"], {"key": report.key, "claim": report.claim}).fetchone()
+    if row is None:
+        return False
+    current = JobState(row["state"])
+    if row["worker_id"] is None:
+        return _landed_before(connection, row, report)
+    require_move(row["local_id"], current, report.state, Actor.PERFORMER)
+    if report.state is JobState.SCHEDULED:
+        _again(connection, moment, report)
+    else:
+        _end(connection, moment, report)
+    if _wants_attempt_row(row, report):
+        log_attempt(connection, row, report)
+    if report.skipped_by_lease and row["schedule"] is not None and not row["manual"]:
+        _skip_by_lease(connection, moment, row)
+    return True
+
+
+def log_attempt(connection: sqlite3.Connection, row: sqlite3.Row, report: Report) -> None:
+    """Add a line to the attempt log; the last 20 are kept."""
+    values = {
+        "key": row["key"],
+        "attempt": row["attempt"],
+        "outcome": str(report.outcome),
+        "error": report.error,
+        "worker_id": row["worker_id"],
+        "started_at": report.started_at,
+        "ended_at": report.ended_at,
+    }
+    connection.execute(SQL["log_attempt"], values)
+    connection.execute(SQL["trim_attempts"], {"key": row["key"]})
+
+
+def _landed_before(connection: sqlite3.Connection, row: sqlite3.Row, report: Report) -> bool:
+    """Tell whether this very report is what ended the claim: its answer may have been lost."""
+    if row["state"] == report.state and report.state is not JobState.SCHEDULED:
+        return bool(row["result"] == report.result)
+    values = {
+        "key": row["key"],
+        "attempt": row["attempt"] + (0 if report.uses_attempt else 1),
+        "started_at": report.started_at,
+        "ended_at": report.ended_at,
+    }
+    return connection.execute(SQL["landed_already"], values).fetchone() is not None
+
+
+def _wants_attempt_row(row: sqlite3.Row, report: Report) -> bool:
+    first_try_success = report.outcome is Outcome.COMPLETED and row["retries"] == 0 and row["snoozes"] == 0
+    return not first_try_success
+
+
+def _end(connection: sqlite3.Connection, moment: Moment, report: Report) -> None:
+    values: dict[str, Any] = {
+        "key": report.key,
+        "claim": report.claim,
+        "state": str(report.state),
+        "now": moment.now,
+        "result": report.result,
+        "result_note": report.result_note,
+        "error": report.error,
+        "progress": 1.0 if report.state is JobState.COMPLETED else None,
+    }
+    connection.execute(SQL["end"], values)
+
+
+def _again(connection: sqlite3.Connection, moment: Moment, report: Report) -> None:
+    snoozed = report.outcome is Outcome.SNOOZED
+    row = connection.execute(SQL["held"], {"key": report.key, "claim": report.claim}).fetchone()
+    values: dict[str, Any] = {
+        "key": report.key,
+        "claim": report.claim,
+        "now": moment.now,
+        "due_at": moment.now + report.delay_ms,
+        "attempt_back": 0 if report.uses_attempt else 1,
+        "retry": 1 if report.uses_attempt else 0,
+        "snoozes": row["snoozes"] + 1 if snoozed else 0,
+        "error": report.error,
+    }
+    connection.execute(SQL["again"], values)
+
+
+def _skip_by_lease(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row) -> None:
+    values = {
+        "app": row["app"],
+        "schedule": row["schedule"],
+        "scheduled_at": row["scheduled_at"],
+        "now": moment.now,
+        "reason": f"the lease {row['lease']} was held by another run",
+    }
+    if connection.execute(SQL["skip_fire_by_lease"], values).rowcount:
+        connection.execute(SQL["count_lease_skip"], values)

@@ -1,0 +1,174 @@
+"""Schedules on SQLite: definitions that follow the code, the plan, pause and resume, and what people ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kizami.core.errors import NotFoundError
+from kizami.core.names import job_id
+from kizami.core.states import OUTSTANDING
+from kizami.core.timing import count_between, fingerprint, first_fire, latest_at_or_before, next_after
+from kizami.store.protocol import DuePage, DueSchedule, FireOutcome, TickKind
+from kizami.store.sqlite import fires
+from kizami.store.sqlite.schedule_rows import definition_values, fire_record, schedule, timing_of
+from kizami.store.sqlite.statements import load
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from kizami.core.times import EpochMs
+    from kizami.store.protocol import Fire, FireRecord, Schedule, ScheduleDefinition
+    from kizami.store.sqlite.database import Database, Moment
+
+SQL: Final = load("schedules")
+
+
+class SqliteScheduleStore:
+    """Operations on schedules, each one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def register(self, app: str, definitions: Sequence[ScheduleDefinition]) -> dict[str, int]:
+        """Make the stored schedules equal to the code's; return each one's version."""
+        versions = await self._database.write(
+            lambda connection, moment: _register(connection, moment, app, definitions),
+        )
+        self._database.announce()
+        return versions
+
+    async def due(self, app: str, versions: dict[str, int], limit: int) -> DuePage:
+        """Return the schedules that are due by these versions."""
+        return await self._database.read(lambda connection, moment: _due(connection, moment, app, versions, limit))
+
+    async def fire(self, wanted: Sequence[Fire]) -> tuple[FireRecord, ...]:
+        """Settle ticks: job, ledger row and new plan in one transaction."""
+        records = await self._database.write(
+            lambda connection, moment: tuple(fires.settle(connection, moment, fire) for fire in wanted),
+        )
+        self._database.announce()
+        return records
+
+    async def now(self) -> EpochMs:
+        """Return the store's wall clock."""
+        return self._database.moment().now
+
+    async def pause(self, app: str, name: str) -> Schedule:
+        """Stop firing."""
+
+        def operation(connection: sqlite3.Connection, moment: Moment) -> Schedule:
+            connection.execute(SQL["pause"], {"app": app, "name": name, "now": moment.now})
+            return schedule(one(connection, app, name))
+
+        return await self._database.write(operation)
+
+    async def resume(self, app: str, name: str) -> Schedule:
+        """Fire again from the first boundary strictly after now."""
+        resumed = await self._database.write(lambda connection, moment: _resume(connection, moment, app, name))
+        self._database.announce()
+        return resumed
+
+    async def get(self, app: str, name: str) -> Schedule | None:
+        """Return one schedule."""
+
+        def operation(connection: sqlite3.Connection, _: Moment) -> Schedule | None:
+            row = connection.execute(SQL["one"], {"app": app, "name": name}).fetchone()
+            return None if row is None else schedule(row)
+
+        return await self._database.read(operation)
+
+    async def list(self, app: str) -> tuple[Schedule, ...]:
+        """Return the schedules of an app by name."""
+        return await self._database.read(
+            lambda connection, _: tuple(schedule(row) for row in connection.execute(SQL["listed"], {"app": app})),
+        )
+
+    async def ledger(self, app: str, name: str | None, limit: int) -> tuple[FireRecord, ...]:
+        """Return the newest lines of the fire ledger."""
+        statement = SQL["ledger" if name is None else "ledger_of_schedule"]
+        values = {"app": app, "schedule": name, "limit": limit}
+        return await self._database.read(
+            lambda connection, _: tuple(fire_record(row) for row in connection.execute(statement, values)),
+        )
+
+
+def one(connection: sqlite3.Connection, app: str, name: str) -> sqlite3.Row:
+    """Return a schedule's row. Raises NotFoundError."""
+    row: sqlite3.Row | None = connection.execute(SQL["one"], {"app": app, "name": name}).fetchone()
+    if row is None:
+        raise NotFoundError(
+            f"There is no schedule {name} in app {app}.",
+            remedy="`kizami schedules` lists them; a new one is stored when a worker starts.",
+            schedule=name,
+        )
+    return row
+
+
+def _register(
+    connection: sqlite3.Connection, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]
+) -> dict[str, int]:
+    stored = {row["name"]: row for row in connection.execute(SQL["stored"], {"app": app})}
+    for definition in definitions:
+        row = stored.pop(definition.name, None)
+        if row is None:
+            connection.execute(SQL["insert"], _first_plan(definition, moment) | definition_values(app, definition))
+        elif row["fingerprint"] != definition.fingerprint:
+            connection.execute(SQL["redefine"], _new_plan(row, definition, moment) | definition_values(app, definition))
+    for name in stored:
+        connection.execute(SQL["remove"], {"app": app, "name": name, "now": moment.now})
+    rows = connection.execute(SQL["listed"], {"app": app})
+    return {row["name"]: row["version"] for row in rows}
+
+
+def _first_plan(definition: ScheduleDefinition, moment: Moment) -> dict[str, Any]:
+    planned = first_fire(definition.timing, moment.now) if definition.driver == "inner" else None
+    return {"now": moment.now, "planned_at": planned}
+
+
+def _new_plan(row: sqlite3.Row, definition: ScheduleDefinition, moment: Moment) -> dict[str, Any]:
+    """Keep plan and phase unless the timing changed; a tick already due stays the plan, to be settled first."""
+    values = {"now": moment.now, "anchor_at": row["anchor_at"], "planned_at": row["planned_at"]}
+    if definition.driver == "external":
+        return values | {"planned_at": None}
+    same = row["timing_fingerprint"] == fingerprint(definition.timing) and row["removed_at"] is None
+    if same and row["planned_at"] is not None:
+        return values
+    values["anchor_at"] = moment.now
+    overdue = row["planned_at"] is not None and row["planned_at"] <= moment.now and row["paused_at"] is None
+    return values if overdue else values | {"planned_at": first_fire(definition.timing, moment.now)}
+
+
+def _due(connection: sqlite3.Connection, moment: Moment, app: str, versions: dict[str, int], limit: int) -> DuePage:
+    found: list[DueSchedule] = []
+    for row in connection.execute(SQL["due"], {"app": app, "now": moment.now}):
+        if versions.get(row["name"]) == row["version"]:
+            found.append(DueSchedule(row["name"], row["version"], row["planned_at"], _outstanding(row)))
+            if len(found) == limit:
+                break
+    row = connection.execute(SQL["next_planned"], {"app": app, "now": moment.now}).fetchone()
+    return DuePage(moment.now, tuple(found), row["planned_at"] if row else None)
+
+
+def _outstanding(row: sqlite3.Row) -> str | None:
+    return job_id(row["binding"], row["shard"], row["local_id"]) if row["state"] in OUTSTANDING else None
+
+
+def _resume(connection: sqlite3.Connection, moment: Moment, app: str, name: str) -> Schedule:
+    row = one(connection, app, name)
+    if row["paused_at"] is None:
+        return schedule(row)
+    timing, anchor, planned = timing_of(row["timing"]), row["anchor_at"], row["planned_at"]
+    values = {"app": app, "name": name, "next_at": None, "settled_at": 0, "dropped": 0}
+    if planned is not None:
+        values["next_at"] = next_after(timing, moment.now, anchor)
+        if planned <= moment.now:
+            last = latest_at_or_before(timing, moment.now, anchor) or planned
+            dropped = 1 + count_between(timing, planned, moment.now, anchor)
+            values |= {"settled_at": max(last, planned), "dropped": dropped}
+            fires.record_dropped(connection, moment, row, FireOutcome.PAUSED, planned, max(last, planned), dropped)
+    connection.execute(SQL["resume"], values)
+    return schedule(one(connection, app, name))
+
+
+__all__ = ["SqliteScheduleStore", "TickKind", "one"]

@@ -1,0 +1,98 @@
+"""The SQLite store: one file, its rooms, and the watch for changes by other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from kizami.core.errors import ConfigurationError, StoreError
+from kizami.store.sqlite.boards import SqliteBoardStore
+from kizami.store.sqlite.cursors import SqliteCursorStore
+from kizami.store.sqlite.database import Database
+from kizami.store.sqlite.deliveries import SqliteDeliveryStore
+from kizami.store.sqlite.gates import SqliteGateStore
+from kizami.store.sqlite.jobs import SqliteJobStore
+from kizami.store.sqlite.leases import SqliteLeaseStore
+from kizami.store.sqlite.schedules import SqliteScheduleStore
+from kizami.store.sqlite.workers import SqliteWorkerStore
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from kizami.runtime import Runtime
+    from kizami.store.sqlite.database import Moment
+
+log = logging.getLogger("kizami.store")
+WATCH_SECONDS: Final = 0.25
+
+
+def path_of(url: str) -> str:
+    """Return the file of a `sqlite:///` URL (four slashes for an absolute path). Raises ConfigurationError."""
+    scheme, found, rest = url.partition(":///")
+    if scheme != "sqlite" or not found or not rest:
+        raise ConfigurationError(
+            f"The database URL {url.partition('@')[2] or url!r} is not supported.",
+            remedy="Set KIZAMI_DATABASE_URL to sqlite:///kizami.db (or sqlite:////absolute/path.db).",
+        )
+    return rest
+
+
+class SqliteStore:
+    """One SQLite file."""
+
+    def __init__(self, path: str, runtime: Runtime, *, busy_ms: int = 5_000, inline: bool = False) -> None:
+        self._runtime = runtime
+        self._database = Database(path, runtime.clock, runtime.process.boot_id, busy_ms=busy_ms, inline=inline)
+        self._watcher: asyncio.Task[None] | None = None
+        self.jobs = SqliteJobStore(self._database)
+        self.schedules = SqliteScheduleStore(self._database)
+        self.workers = SqliteWorkerStore(self._database)
+        self.leases = SqliteLeaseStore(self._database)
+        self.deliveries = SqliteDeliveryStore(self._database)
+        self.boards = SqliteBoardStore(self._database)
+        self.gates = SqliteGateStore(self._database)
+        self.cursors = SqliteCursorStore(self._database)
+
+    async def open(self) -> None:
+        """Connect and migrate. Raises StoreError and its kinds."""
+        if self._database.is_inline:
+            self._database.open()
+        else:
+            await asyncio.to_thread(self._database.open)
+            self._watcher = asyncio.create_task(self._watch(), name="kizami-store-watch")
+
+    async def close(self) -> None:
+        """Finish what waits and disconnect."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+            self._watcher = None
+        await self._database.close()
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """Call `wake` soon after this or another process changed something."""
+        self._database.on_change(wake)
+
+    async def check(self) -> None:
+        """Raise StoreError unless the database can be read and written now."""
+
+        def operation(connection: sqlite3.Connection, _: Moment) -> None:
+            connection.execute("SELECT count(*) FROM kizami_migrations").fetchone()
+
+        await self._database.write(operation)
+
+    async def _watch(self) -> None:
+        """Notice other processes' commits: the file's data version costs no lock and no page read."""
+        seen: int | None = None
+        while True:
+            await self._runtime.clock.sleep(WATCH_SECONDS)
+            try:
+                version = await self._database.data_version()
+            except StoreError as error:
+                log.warning("the database can't be watched: %s", error)
+                continue
+            if seen is not None and version != seen:
+                self._database.announce()
+            seen = version

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kizami.store.protocol import (
+    BoardClaim,
+    BoardEdit,
+    BoardPost,
+    CursorRow,
+    DeliveryClaim,
+    LeaseFence,
+    NewDelivery,
+)
+from kizami.store.sqlite import boards, deliveries, leases
+from tests.conformance.mirror_store import HandClock, MirrorStore, mirror_store
+
+APP, CHANNEL = "shop", "C1"
+STALE_MS = 600_000
+CLAIM_MS = 300_000
+HOUR_MS = 3_600_000
+TODAY = "2026-06-01"
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: HandClock) -> AsyncIterator[MirrorStore]:
+    async with mirror_store(tmp_path, clock) as opened:
+        yield opened
+
+
+def new(item: str, due: str = TODAY) -> NewDelivery:
+    return NewDelivery(CHANNEL, item, '{"text": "hello"}', due)
+
+
+async def take(store: MirrorStore, run: str, worker: str = "w1") -> bool:
+    return await store.leases.acquire(APP, "mirror", run, "host", worker, STALE_MS)
+
+
+async def claim(store: MirrorStore, item: str, ticket: str, fence: LeaseFence | None = None) -> DeliveryClaim | None:
+    return await store.deliveries.claim(APP, CHANNEL, item, ticket, CLAIM_MS, "w1", fence)
+
+
+async def claimed(store: MirrorStore, item: str, ticket: str = "t1", fence: LeaseFence | None = None) -> DeliveryClaim:
+    found = await claim(store, item, ticket, fence)
+    assert found is not None
+    return found
+
+
+async def claim_board(store: MirrorStore, ticket: str = "t1", channel: str = CHANNEL) -> BoardClaim | None:
+    return await store.boards.claim(APP, "services", channel, ticket, CLAIM_MS, "w1", None)
+
+
+async def claimed_board(store: MirrorStore, ticket: str = "t1", channel: str = CHANNEL) -> BoardClaim:
+    found = await claim_board(store, ticket, channel)
+    assert found is not None
+    return found
+
+
+async def owed(store: MirrorStore, until: str = TODAY, limit: int = 10) -> list[str]:
+    return [place.item for place in await store.deliveries.owed(APP, CHANNEL, until, limit)]
+
+
+# --- leases ----------------------------------------------------------------------------------------------------------
+
+
+async def test_of_many_runs_at_once_one_gets_the_lease(store: MirrorStore) -> None:
+    answers = await asyncio.gather(*(take(store, f"run-{number}") for number in range(20)))
+    assert answers.count(True) == 1
+
+
+async def test_a_lease_is_taken_over_only_when_its_beat_is_strictly_older_than_the_window(
+    store: MirrorStore, clock: HandClock
+) -> None:
+    assert await take(store, "a")
+    clock.move(STALE_MS)
+    assert not await take(store, "b")
+    clock.move(1)
+    assert await take(store, "b")
+    assert not await store.leases.renew(APP, LeaseFence("mirror", "a"))
+    assert not await store.leases.release(APP, LeaseFence("mirror", "a"))
+    assert await store.leases.is_held(APP, LeaseFence("mirror", "b"))
+
+
+async def test_a_beat_keeps_the_lease(store: MirrorStore, clock: HandClock) -> None:
+    assert await take(store, "a")
+    clock.move(STALE_MS)
+    assert store.leases.renew_blocking(APP, LeaseFence("mirror", "a"))
+    clock.move(STALE_MS)
+    assert not await take(store, "b")
+
+
+async def test_a_step_of_the_wall_clock_neither_ends_nor_keeps_a_lease(store: MirrorStore, clock: HandClock) -> None:
+    assert await take(store, "a")
+    clock.now += 100 * STALE_MS
+    assert not await take(store, "b")
+    clock.now -= 200 * STALE_MS
+    clock.boot += STALE_MS + 1
+    assert await take(store, "b")
+
+
+async def test_taking_a_lease_again_after_a_lost_answer_is_harmless(store: MirrorStore, clock: HandClock) -> None:
+    assert await take(store, "a")
+    clock.move(1_000)
+    assert await take(store, "a")
+    (lease,) = await store.leases.list(APP)
+    assert (lease.run_id, lease.started_at, lease.heartbeat_at) == ("a", clock.now - 1_000, clock.now)
+
+
+async def test_what_another_boot_held_has_ended(tmp_path: Path, clock: HandClock) -> None:
+    """Leases and claims of before a reboot are free at once, whatever the new boot clock shows."""
+    async with mirror_store(tmp_path, clock) as before:
+        assert await take(before, "a")
+        await before.deliveries.add(APP, [new("x")])
+        await claimed(before, "x")
+        await claimed_board(before)
+    clock.boot = 5
+    async with mirror_store(tmp_path, clock, boot_id="boot-2") as after:
+        assert not await after.leases.is_held(APP, LeaseFence("mirror", "a"))
+        assert await take(after, "b")
+        assert await owed(after) == ["x"]
+        assert await claim(after, "x", "t2") is not None
+        assert await claim_board(after, "t2") is not None
+
+
+async def test_a_buried_worker_leaves_nothing_taken_and_its_doubts_unsettled(store: MirrorStore) -> None:
+    assert await take(store, "a")
+    await store.deliveries.add(APP, [new("x")])
+    intent = await store.deliveries.intend(APP, await claimed(store, "x"), None)
+    await claimed_board(store)
+
+    def bury(connection: object, _: object) -> None:
+        for room in (leases, deliveries, boards):
+            room.free_of(connection, "w1")
+
+    await store.database.write(bury)
+    assert await take(store, "b", worker="w2")
+    assert (await claimed(store, "x", "t2")).unsettled == (intent,)
+    assert await claim_board(store, "t2") is not None
+
+
+# --- deliveries ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_missing_marker_is_the_queue_by_due_date_then_order_of_adding(store: MirrorStore) -> None:
+    later = new("later", "2026-06-02")
+    assert await store.deliveries.add(APP, [later, new("b"), new("a"), new("old", "2026-05-01")]) == (True,) * 4
+    assert await owed(store) == ["old", "b", "a"]
+    first = (await store.deliveries.owed(APP, CHANNEL, TODAY, 1))[0]
+    rest = await store.deliveries.owed(APP, CHANNEL, "2026-06-02", 10, after=first)
+    assert [place.item for place in rest] == ["b", "a", "later"]
+    assert await store.deliveries.mark(APP, await claimed(store, "b"), "C1", "1.1", None, None)
+    assert await owed(store) == ["old", "a"]
+
+
+async def test_adding_an_item_again_changes_nothing(store: MirrorStore) -> None:
+    assert await store.deliveries.add(APP, [new("x"), new("x")]) == (True, False)
+    assert await store.deliveries.add(APP, [new("x")]) == (False,)
+    assert await owed(store) == ["x"]
+
+
+async def test_of_many_claims_at_once_one_lands(store: MirrorStore) -> None:
+    await store.deliveries.add(APP, [new("x")])
+    answers = await asyncio.gather(*(claim(store, "x", f"t{number}") for number in range(20)))
+    assert sum(answer is not None for answer in answers) == 1
+    assert await owed(store) == []
+
+
+async def test_an_expired_claim_can_be_taken_and_its_old_token_marks_nothing(
+    store: MirrorStore, clock: HandClock
+) -> None:
+    await store.deliveries.add(APP, [new("x")])
+    first = await claimed(store, "x", "t1")
+    clock.move(CLAIM_MS - 1)
+    assert await claim(store, "x", "t2") is None
+    clock.move(1)
+    second = await claimed(store, "x", "t2")
+    assert not await store.deliveries.mark(APP, first, "C1", "1.1", None, None)
+    assert await store.deliveries.mark(APP, second, "C1", "1.2", None, None)
+    found = await store.deliveries.get(APP, CHANNEL, "x")
+    assert found is not None
+    assert found.ts == "1.2"
+
+
+async def test_an_intent_starts_the_time_of_its_claim_anew(store: MirrorStore, clock: HandClock) -> None:
+    """However long the look-up took, the claim outlasts the call."""
+    await store.deliveries.add(APP, [new("x")])
+    first = await claimed(store, "x")
+    clock.move(CLAIM_MS - 1)
+    assert await store.deliveries.intend(APP, first, None) is not None
+    clock.move(CLAIM_MS - 1)
+    assert await claim(store, "x", "t2") is None
+
+
+async def test_marking_again_after_a_lost_answer_is_harmless(store: MirrorStore) -> None:
+    await store.deliveries.add(APP, [new("x")])
+    mine = await claimed(store, "x")
+    assert await store.deliveries.mark(APP, mine, "C1", "1.1", None, None)
+    assert await store.deliveries.mark(APP, mine, "C1", "1.1", None, None)
+    assert not await store.deliveries.mark(APP, mine, "C1", "1.2", None, None)
+    assert await claim(store, "x", "t2") is None
+
+
+async def test_an_unsettled_intent_puts_an_item_in_doubt_until_it_is_settled(
+    store: MirrorStore, clock: HandClock
+) -> None:
+    await store.deliveries.add(APP, [new("x")])
+    mine = await claimed(store, "x")
+    intent = await store.deliveries.intend(APP, mine, None)
+    assert intent is not None
+    assert (intent.attempt, intent.attempted_at) == (1, clock.now)
+    assert await store.deliveries.hand_back(APP, mine, "no answer")
+    assert (await store.deliveries.owed(APP, CHANNEL, TODAY, 1))[0].in_doubt_since == clock.now
+    assert await store.deliveries.counts(APP) == {CHANNEL: {"owed": 0, "delivered": 0, "in_doubt": 1, "set_aside": 0}}
+    assert [found.note for found in await store.deliveries.list(APP, None, "in_doubt", 5)] == ["no answer"]
+    again = await claimed(store, "x", "t2")
+    assert again.unsettled == (intent,)
+    assert not await store.deliveries.settle(APP, mine, intent, "not ours")
+    assert await store.deliveries.settle(APP, again, intent, "absent")
+    assert (await store.deliveries.counts(APP))[CHANNEL]["owed"] == 1
+
+
+async def test_what_is_set_aside_leaves_the_queue_and_stays_visible(store: MirrorStore) -> None:
+    await store.deliveries.add(APP, [new("x"), new("old", "2026-05-20"), new("edge", "2026-05-25")])
+    assert await store.deliveries.set_aside_old(APP, CHANNEL, "2026-05-25", "older than 7 days") == 1
+    assert await store.deliveries.hand_back(APP, await claimed(store, "x"), "refused", set_aside=True)
+    assert await owed(store) == ["edge"]
+    aside = await store.deliveries.list(APP, CHANNEL, "set_aside", 5)
+    assert {found.item: found.note for found in aside} == {"x": "refused", "old": "older than 7 days"}
+
+
+async def test_a_run_that_lost_its_lease_writes_nothing(store: MirrorStore, clock: HandClock) -> None:
+    """Each fenced write names the run in its own statement, so a takeover between two calls stops the next one."""
+    fence = LeaseFence("mirror", "a")
+    assert await take(store, "a")
+    await store.deliveries.add(APP, [new("x")], fence=fence)
+    mine = await claimed(store, "x", "t1", fence)
+    board = await store.boards.claim(APP, "services", CHANNEL, "t1", CLAIM_MS, "w1", fence)
+    assert board is not None
+    clock.move(STALE_MS + 1)
+    assert await take(store, "b")
+    assert await store.deliveries.add(APP, [new("y")], CursorRow("source", "7"), fence) == ()
+    assert await store.cursors.position(APP, "source") is None
+    assert await store.deliveries.intend(APP, mine, fence) is None
+    assert not await store.deliveries.mark(APP, mine, "C1", "1.1", None, fence)
+    assert await claim(store, "x", "t2", fence) is None
+    assert await store.boards.intend_post(APP, board, 1, fence) is None
+    assert not await store.boards.intend_edit(APP, board, 1, fence)
+    assert not await store.boards.mark_posted(APP, board, BoardPost("C1", "1.1", 1, "h"), fence)
+    assert not await store.boards.forget_message(APP, board, "gone", HOUR_MS, fence)
+    assert await store.boards.claim(APP, "services", CHANNEL, "t2", CLAIM_MS, "w1", fence) is None
+    assert await store.boards.claim(APP, "other", CHANNEL, "t2", CLAIM_MS, "w1", fence) is None
+    assert await owed(store) == ["x"]
+
+
+async def test_an_acknowledgement_that_touched_no_row_is_counted(store: MirrorStore) -> None:
+    await store.deliveries.add(APP, [new("x")])
+    await store.deliveries.count_possible_duplicate(APP, CHANNEL, "x", "marked by somebody else")
+    found = await store.deliveries.get(APP, CHANNEL, "x")
+    assert found is not None
+    assert (found.possible_duplicates, found.note) == (1, "marked by somebody else")
+
+
+async def test_a_cursor_moves_in_the_transaction_that_adds(store: MirrorStore) -> None:
+    assert await store.deliveries.add(APP, [new("x")], CursorRow("source", "7")) == (True,)
+    assert await store.cursors.position(APP, "source") == "7"
+    assert await store.deliveries.add(APP, [], CursorRow("source", "[8]")) == ()
+    assert await store.cursors.position(APP, "source") == "[8]"
+
+
+# --- gates -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_gate_is_closed_for_its_time_and_the_longer_closing_stays(store: MirrorStore, clock: HandClock) -> None:
+    """B074: one shared gate, stored."""
+    await store.gates.close(APP, "chat.postMessage", CHANNEL, 7_000, "429")
+    await store.gates.close(APP, "chat.postMessage", CHANNEL, 3_000, "429")
+    (gate,) = await store.gates.closed(APP)
+    assert (gate.method, gate.channel, gate.remaining_ms) == ("chat.postMessage", CHANNEL, 7_000)
+    clock.move(6_999)
+    assert (await store.gates.closed(APP))[0].remaining_ms == 1
+    clock.move(1)
+    assert await store.gates.closed(APP) == ()
+
+
+async def test_a_gate_outlives_a_reboot_but_never_its_own_length(tmp_path: Path, clock: HandClock) -> None:
+    """B074: the gate survives a restart; a wall clock set back doesn't hold it shut for hours."""
+    async with mirror_store(tmp_path, clock) as before:
+        await before.gates.close(APP, "chat.update", "", 7_000, "429")
+    clock.boot = 0
+    clock.now += 2_000
+    async with mirror_store(tmp_path, clock, boot_id="boot-2") as after:
+        assert [gate.remaining_ms for gate in await after.gates.closed(APP)] == [5_000]
+        clock.now -= HOUR_MS
+        assert [gate.remaining_ms for gate in await after.gates.closed(APP)] == [7_000]
+        await after.gates.close(APP, "chat.update", "", 9_000, "429")
+        assert [gate.remaining_ms for gate in await after.gates.closed(APP)] == [9_000]
+
+
+# --- boards ----------------------------------------------------------------------------------------------------------
+
+
+async def post(store: MirrorStore, synced_at: int, ticket: str = "t1") -> None:
+    mine = await claimed_board(store, ticket)
+    assert await store.boards.intend_post(APP, mine, synced_at, None) is not None
+    assert await store.boards.mark_posted(APP, mine, BoardPost("C1", "1780000000.000240", synced_at, "h1"), None)
+
+
+async def test_a_board_is_claimed_by_one_and_keeps_its_ts_as_text(store: MirrorStore) -> None:
+    answers = await asyncio.gather(*(claim_board(store, f"t{number}") for number in range(10)))
+    assert sum(answer is not None for answer in answers) == 1
+    (winner,) = (answer for answer in answers if answer)
+    assert await store.boards.intend_post(APP, winner, 1, None) is not None
+    assert await store.boards.mark_posted(APP, winner, BoardPost("C1", "1780000000.000240", 1, "h"), None)
+    (board,) = await store.boards.list(APP)
+    assert (board.ts, board.posts, board.in_doubt_since) == ("1780000000.000240", 1, None)
+
+
+async def test_older_data_is_not_even_tried_after_newer_was(store: MirrorStore) -> None:
+    """The newer edit may have been applied although its answer was lost."""
+    await post(store, synced_at=100)
+    newer = await claimed_board(store)
+    assert await store.boards.intend_edit(APP, newer, 300, None)
+    await store.boards.hand_back(APP, newer, "no answer")
+    older = await claimed_board(store, "t2")
+    assert not await store.boards.intend_edit(APP, older, 200, None)
+    assert await store.boards.intend_post(APP, older, 200, None) is None
+    assert await store.boards.intend_edit(APP, older, 300, None)
+    assert await store.boards.mark_edited(APP, older, BoardEdit(300, "h2"), None)
+    (board,) = await store.boards.list(APP)
+    assert (board.synced_at, board.edits, board.content_hash) == (300, 1, "h2")
+
+
+async def test_a_message_is_given_up_once_in_its_time(store: MirrorStore, clock: HandClock) -> None:
+    await post(store, synced_at=1)
+    mine = await claimed_board(store)
+    assert await store.boards.forget_message(APP, mine, "deleted", HOUR_MS, None)
+    clock.move(HOUR_MS - 1)
+    mine = await claimed_board(store)
+    assert not await store.boards.forget_message(APP, mine, "deleted", HOUR_MS, None)
+    clock.move(1)
+    assert await store.boards.forget_message(APP, mine, "deleted", HOUR_MS, None)
+
+
+async def test_a_board_that_is_off_comes_back_in_another_channel_or_when_switched_on(store: MirrorStore) -> None:
+    await post(store, synced_at=1)
+    assert await store.boards.hand_back(APP, await claimed_board(store), "is_archived", off=True)
+    assert (await claimed_board(store)).board.off
+    assert await store.boards.switch_on(APP, "services")
+    assert not await store.boards.switch_on(APP, "services")
+    await store.boards.hand_back(APP, await claimed_board(store), "is_archived", off=True)
+    moved = await claimed_board(store, channel="C2")
+    assert (moved.board.off, moved.board.ts, moved.board.channel) == (False, None, "C2")
+
+
+async def test_parked_content_is_remembered(store: MirrorStore) -> None:
+    await post(store, synced_at=1)
+    assert await store.boards.park(APP, await claimed_board(store), "h9", "invalid_blocks")
+    (board,) = await store.boards.list(APP)
+    assert (board.parked_hash, board.note, board.off) == ("h9", "invalid_blocks", False)
