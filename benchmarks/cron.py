@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from croniter import croniter  # type: ignore[import-untyped]
+from croniter import croniter
 from cronsim import CronSim
 
 from kizami.core.cron import parse_cron

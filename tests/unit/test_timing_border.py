@@ -65,7 +65,7 @@ def test_a_length_becomes_whole_milliseconds() -> None:
     with pytest.raises(InvalidInputError, match="delay -1 day, 23:59:59 is less than 0 ms"):
         to_ms(timedelta(seconds=-1), name="delay", least_ms=0)
     with pytest.raises(InvalidInputError, match="not a timedelta"):
-        to_ms(5)  # type: ignore[arg-type]
+        to_ms(5)  # type: ignore[arg-type]  # a wrong type on purpose
 
 
 @pytest.mark.parametrize(
@@ -193,4 +193,4 @@ def test_timings_are_values() -> None:
     assert len({timing, cron_timing("0 9 * * *", "Asia/Tokyo"), interval_timing(1000)}) == 2
     assert isinstance(timing, CronTiming)
     with pytest.raises(AttributeError):
-        timing.zone = load_zone("UTC")  # type: ignore[misc]
+        timing.zone = load_zone("UTC")  # type: ignore[misc]  # a wrong write on purpose

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.jobs import Jobs
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Unpack
 
-    from kizami.app.tick import Tick
     from kizami.core.window import Finding, Window
     from kizami.core.zone import TimeZone
     from kizami.engine.context import JobContext
@@ -33,6 +32,17 @@ P = TypeVar("P")
 R = TypeVar("R")
 DATABASE_URL = "KIZAMI_DATABASE_URL"
 DEFAULT_URL = "sqlite:///kizami.db"
+
+
+class PerformerDecorator(Protocol):
+    """What `app.performer(...)` with arguments returns."""
+
+    @overload
+    def __call__(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
 
 
 class Kizami:
@@ -99,17 +109,22 @@ class Kizami:
     @overload
     def performer(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
     @overload
-    def performer(self, *, binding: str | None = None, **options: Unpack[OptionChanges]) -> _Decorator: ...
-    def performer(
-        self, function: Callable[..., Any] | None = None, /, *, binding: str | None = None, **options: Any
+    def performer(self, *, binding: str | None = None, **options: Unpack[OptionChanges]) -> PerformerDecorator: ...
+    def performer(  # type: ignore[misc]  # mypy can't match Unpack in an implementation against its own overloads
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        binding: str | None = None,
+        **options: Unpack[OptionChanges],
     ) -> Any:
         """Register a performer, as a decorator with or without arguments; its binding is the function's name.
 
         A class is made once and its `perform` called. Raises DefinitionError and UnsupportedError.
         """
         if function is not None:
-            return self._add_performer(function, binding, options)
-        return lambda decorated: self._add_performer(decorated, binding, options)
+            return self._add_performer(function, binding, dict(options))
+        return lambda decorated: self._add_performer(decorated, binding, dict(options))
 
     def schedule(
         self,
@@ -185,9 +200,6 @@ class Kizami:
     async def close(self) -> None:
         """Disconnect from the store; the app can be opened again."""
         await self.store.close()
-        if self._url is not None or not isinstance(self._store, SqliteStore):
-            return
-        self._store = None
 
     @asynccontextmanager
     async def running(self, *, worker: bool = True) -> AsyncIterator[Kizami]:
@@ -220,23 +232,8 @@ class Kizami:
         return performer
 
 
-class _Decorator:
-    """Typing only: what `app.performer(...)` with arguments returns."""
-
-    @overload
-    def __call__(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
-    def __call__(self, function: Callable[..., Any], /) -> Any:
-        raise NotImplementedError
-
-
 def _body(owner: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(function, type):
-        if not callable(function):
-            raise DefinitionError(f"{owner}: {function!r} can't be called.", remedy="Give a function.")
         return function
     perform = getattr(function(), "perform", None)
     if not callable(perform):

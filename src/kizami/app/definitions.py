@@ -95,11 +95,11 @@ def make_timing(owner: str, cron: str | Iterable[str] | None, every: timedelta |
     if (cron is None) == (every is None):
         given = "neither cron nor every" if cron is None else "both cron and every"
         raise DefinitionError(f"{owner} has {given}.", remedy="Give exactly one of them.", field="cron")
+    if every is not None and time_zone is not None:
+        raise DefinitionError(f"{owner} has time_zone with every.", remedy="Use it with cron only.", field="time_zone")
     try:
         if cron is not None:
             return cron_timing(cron, "UTC" if time_zone is None else time_zone)
-        if time_zone is not None:
-            raise DefinitionError("time_zone is given with every.", remedy="Use it with cron only.", field="time_zone")
         return interval_timing(every)  # type: ignore[arg-type]  # checked inside
     except DefinitionError as error:
         raise type(error)(f"{owner}: {error.message}", remedy=error.remedy, **error.facts) from error

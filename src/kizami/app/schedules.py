@@ -52,11 +52,11 @@ class Schedules:
         """Return the newest lines of the fire ledger, of one schedule or of all."""
         return await self._store.ledger(self._app, name, limit)
 
-    async def preview(self, name: str, count: int) -> list[EpochMs]:
+    async def preview(self, name: str, count: int) -> tuple[EpochMs, ...]:
         """Return the next planned times, epoch ms. Raises NotFoundError."""
         found = await self.get(name)
         upcoming = fires(found.timing, await self._store.now(), found.anchor_at)
-        return [next(upcoming) for _ in range(count)]
+        return tuple(next(upcoming) for _ in range(count))
 
     async def pause(self, name: str) -> Schedule:
         """Stop a schedule's fires; its jobs that are enqueued already go on. Raises NotFoundError."""

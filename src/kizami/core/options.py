@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack, cast
 
 from kizami.core.backoff import Backoff
-from kizami.core.errors import DefinitionError, UnsupportedError
+from kizami.core.errors import DefinitionError, InvalidInputError, UnsupportedError
 from kizami.core.times import to_epoch_ms, to_ms
 
 PRIORITY_MIN: Final = -(2**31)
@@ -65,7 +66,7 @@ class JobOptions:
                 raise DefinitionError(
                     f"{owner}: unknown option {name}.", remedy=f"Known: {', '.join(sorted(_CHECKS))}.", field=name
                 )
-        checked = dict(_CHECKS[name](owner, value) for name, value in values.items())
+        checked: dict[str, Any] = dict(_CHECKS[name](owner, value) for name, value in values.items())
         return replace(self, **checked)
 
 
@@ -91,7 +92,7 @@ def split_enqueue(owner: str, changes: EnqueueChanges) -> tuple[OptionChanges, F
 
 
 def _options(values: dict[str, Any]) -> OptionChanges:
-    return OptionChanges(**values)
+    return cast("OptionChanges", values)
 
 
 def _whole(owner: str, name: str, value: object, least: int, most: int) -> tuple[str, int]:
@@ -116,11 +117,18 @@ def _guarantee(owner: str, value: object) -> tuple[str, Guarantee]:
         raise DefinitionError(f"{owner}: guarantee is {value!r}.", remedy=remedy, field="guarantee") from None
 
 
-_CHECKS: Final = {
+def _timeout(owner: str, value: object) -> int:
+    try:
+        return to_ms(cast("timedelta", value), name=f"{owner}: timeout", least_ms=1)
+    except InvalidInputError as error:
+        raise DefinitionError(error.message, remedy=error.remedy, field="timeout") from error
+
+
+_CHECKS: Final[dict[str, Callable[[str, object], tuple[str, object]]]] = {
     "priority": lambda owner, value: _whole(owner, "priority", value, PRIORITY_MIN, PRIORITY_MAX),
     "max_attempts": lambda owner, value: _whole(owner, "max_attempts", value, 1, MAX_ATTEMPTS_MAX),
     "backoff": _backoff,
-    "timeout": lambda owner, value: ("timeout_ms", to_ms(value, name=f"{owner}: timeout", least_ms=1)),
+    "timeout": lambda owner, value: ("timeout_ms", _timeout(owner, value)),
     "guarantee": _guarantee,
 }
 

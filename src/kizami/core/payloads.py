@@ -18,7 +18,7 @@ _DEPTH_MAX: Final = 100
 class PayloadType:
     """The type of a performer's payload; without an annotation, any JSON."""
 
-    def __init__(self, owner: str, annotation: object) -> None:
+    def __init__(self, owner: str, annotation: Any) -> None:
         self._owner = owner
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)

@@ -88,6 +88,10 @@ class Attempt:
             if not await self.store.jobs.start(self.job.key, self.job.claim):
                 return None
         self.started = True
+        return await self._performed()
+
+    async def _performed(self) -> Report:
+        """Call the performer and name the way it ended."""
         try:
             return self._completed(await self._perform())
         except LeaseLost:
@@ -95,11 +99,7 @@ class Attempt:
         except TimeoutError as error:
             return self._timed_out() if self._expired() else self._failed(error)
         except asyncio.CancelledError:
-            if self.shutting_down:
-                return self._released()
-            if self._expired():
-                return self._timed_out()
-            return self._failed("CancelledError: the performer was cancelled")
+            return self._released() if self.shutting_down else self._cancelled()
         except Exception as error:  # noqa: BLE001 - whatever a performer raises is its attempt's failure
             return self._failed(error)
 
@@ -186,6 +186,9 @@ class Attempt:
         )
         log.error("attempt %d of %s failed: %s", job.attempt, job.job_id, text)
         return self._report(after.state, outcome, delay_ms=after.delay_ms, error=text)
+
+    def _cancelled(self) -> Report:
+        return self._timed_out() if self._expired() else self._failed("CancelledError: the performer was cancelled")
 
     def _timed_out(self) -> Report:
         text = f"timed out after {self.job.options.timeout_ms} ms"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("kizami.job")
 
 
-class LeaseLost(BaseException):  # noqa: N818 - not an error: an end of the job that a broad except must not swallow
+class LeaseLost(BaseException):
     """This run's lease belongs to another run now: stop before the next effect."""
 
 
@@ -32,6 +32,10 @@ class Beaten:
     def __await__(self) -> Generator[None, None, None]:
         """Return at once."""
         yield from ()
+
+
+def _ignore(progress: float | None) -> None:
+    """Take no notice: outside of a worker there is no deadline to move."""
 
 
 @dataclass(slots=True)
@@ -47,7 +51,7 @@ class JobContext:
     runtime: Runtime
     worker_id: str
     lease: HeldLease | None = None
-    _move_deadline: Callable[[float | None], None] = field(default=lambda progress: None)
+    _move_deadline: Callable[[float | None], None] = field(default=_ignore)
     _deadline_ms: Callable[[], int] = field(default=lambda: 0)
 
     @property

@@ -1,4 +1,4 @@
-"""Acts on due ticks: asks the payload function, then settles the tick. No leader: every worker may, each tick fires once."""
+"""Acts on due ticks: asks the payload function, then settles the tick. Every worker may, each tick fires once."""
 
 from __future__ import annotations
 

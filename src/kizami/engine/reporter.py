@@ -19,7 +19,7 @@ BATCH_MAX: Final = 500
 
 
 class Reporter:
-    """Records outcomes durably; a report that can't be recorded is tried again until it can, the job isn't run again."""
+    """Records outcomes durably; one that can't be recorded is tried again, the job isn't."""
 
     def __init__(self, jobs: JobStore, clock: Clock) -> None:
         self._jobs = jobs

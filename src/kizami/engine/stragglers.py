@@ -46,7 +46,7 @@ class TaskLedger:
         make = self._previous
         task: asyncio.Task[Any] = (
             asyncio.Task(coroutine, loop=loop, **options) if make is None else make(loop, coroutine, **options)
-        )  # type: ignore[arg-type]  # asyncio's own stubs differ on generators
+        )
         owner = current_or_none()
         if owner is not None:
             self._tasks[task] = owner

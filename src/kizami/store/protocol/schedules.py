@@ -1,4 +1,4 @@
-"""Schedules: the definitions that code registered, their plan, their fires and the ledger of what became of each tick."""
+"""Schedules: what code defined, the plan, the fires and the ledger of what became of each tick."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class ScheduleStore(Protocol):
         ...
 
     async def resume(self, app: str, name: str) -> Schedule:
-        """Fire again from the first boundary strictly after now; what passed is recorded as dropped. Raises NotFoundError."""
+        """Fire again from the first boundary strictly after now; what passed is dropped. Raises NotFoundError."""
         ...
 
     async def get(self, app: str, name: str) -> Schedule | None:

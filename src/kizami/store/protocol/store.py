@@ -17,14 +17,45 @@ if TYPE_CHECKING:
 class Store(Protocol):
     """One database. The rooms share it; each operation of a room is one transaction."""
 
-    jobs: JobStore
-    schedules: ScheduleStore
-    workers: WorkerStore
-    leases: LeaseStore
-    deliveries: DeliveryStore
-    boards: BoardStore
-    gates: GateStore
-    cursors: CursorStore
+    @property
+    def jobs(self) -> JobStore:
+        """Return the room of jobs."""
+        ...
+
+    @property
+    def schedules(self) -> ScheduleStore:
+        """Return the room of schedules."""
+        ...
+
+    @property
+    def workers(self) -> WorkerStore:
+        """Return the room of workers."""
+        ...
+
+    @property
+    def leases(self) -> LeaseStore:
+        """Return the room of leases."""
+        ...
+
+    @property
+    def deliveries(self) -> DeliveryStore:
+        """Return the room of deliveries."""
+        ...
+
+    @property
+    def boards(self) -> BoardStore:
+        """Return the room of boards."""
+        ...
+
+    @property
+    def gates(self) -> GateStore:
+        """Return the room of gates."""
+        ...
+
+    @property
+    def cursors(self) -> CursorStore:
+        """Return the room of cursors."""
+        ...
 
     async def open(self) -> None:
         """Connect, and bring the schema up to date where this store migrates by itself. Raises StoreError."""

@@ -37,7 +37,7 @@ class WorkerStore(Protocol):
         ...
 
     async def bury(self, worker_id: str) -> tuple[Reaped, ...]:
-        """Remove a worker whose process has ended: take over its jobs, free its leases and board claims, all at once."""
+        """Remove a worker whose process has ended: take its jobs, free its leases and claims, at once."""
         ...
 
     async def leave(self, worker_id: str) -> None:

@@ -63,7 +63,7 @@ def translate(error: sqlite3.Error, path: str) -> StoreError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusyError(
             f"The database {path} is locked by another process.",
-            remedy="Find who keeps a transaction open on it (a shell, a backup) and end it; Kizami tries again by itself.",
+            remedy="End what keeps a transaction open on it (a shell, a backup); Kizami tries again by itself.",
             path=path,
         )
     if code == sqlite3.SQLITE_FULL:
@@ -88,7 +88,7 @@ def translate(error: sqlite3.Error, path: str) -> StoreError:
 def _read_only(path: str) -> StoreReadOnlyError:
     return StoreReadOnlyError(
         f"The database {path} can't be written.",
-        remedy="Make the file and its folder writable for this user (SQLite keeps two files beside it), or choose another path.",
+        remedy="Make the file and its folder writable (SQLite keeps two files beside it), or choose another path.",
         path=path,
     )
 

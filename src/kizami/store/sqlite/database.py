@@ -93,6 +93,7 @@ class Database:
 
     async def close(self) -> None:
         """Finish what waits, then disconnect."""
+        self._wakes.clear()
         for lane in {self._writer, self._reader}:
             await asyncio.to_thread(lane.stop) if not self._inline else lane.stop()
 
@@ -182,14 +183,14 @@ class _Lane:
             answers = self._transact(batch)
         except sqlite3.Error as error:
             self._recover(error)
-            answers = [(None, translate(error, self._database.path))] * len(batch)
+            answers = _all_failed(translate(error, self._database.path), batch)
         except StoreError as error:
-            answers = [(None, error)] * len(batch)
-        for (_, future), (value, error) in zip(batch, answers, strict=True):
-            if error is None:
+            answers = _all_failed(error, batch)
+        for (_, future), (value, failure) in zip(batch, answers, strict=True):
+            if failure is None:
                 future.set_result(value)
             else:
-                future.set_exception(error)
+                future.set_exception(failure)
 
     def _transact(self, batch: list[_Call]) -> list[tuple[Any, BaseException | None]]:
         if self._connection is None:
@@ -230,3 +231,7 @@ class _Lane:
         if needs_new_connection(error) and self._database.path != MEMORY:
             connection.close()
             self._connection = None
+
+
+def _all_failed(error: StoreError, batch: list[_Call]) -> list[tuple[Any, BaseException | None]]:
+    return [(None, error)] * len(batch)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SQL: Final = load("jobs")
 PAGE_MAX: Final = 200
+CURSOR_DIGITS_MAX: Final = 18
 
 
 def get(connection: sqlite3.Connection, app: str, wanted: str) -> Job | None:
@@ -32,7 +33,8 @@ def page(connection: sqlite3.Connection, wanted: JobFilter) -> JobPage:
     """Return a page of jobs, newest first; the cursor is the last key shown, so pages stay put under writes."""
     if not 1 <= wanted.limit <= PAGE_MAX:
         raise InvalidInputError(f"limit is {wanted.limit}.", remedy=f"Give 1 to {PAGE_MAX}.", path="limit")
-    where, values = ["app = ?"], [wanted.app]  # type: list[str], list[Any]
+    where: list[str] = ["app = ?"]
+    values: list[Any] = [wanted.app]
     for column, value in (("binding", wanted.binding), ("schedule", wanted.schedule)):
         if value is not None:
             where.append(f"{column} = ?")
@@ -51,7 +53,7 @@ def page(connection: sqlite3.Connection, wanted: JobFilter) -> JobPage:
 
 
 def _cursor(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 18:
+    if text.isascii() and text.isdigit() and len(text) <= CURSOR_DIGITS_MAX:
         return int(text)
     raise InvalidInputError(
         f"{text!r} is not a cursor.", remedy="Use the next_cursor of an earlier page.", path="before"

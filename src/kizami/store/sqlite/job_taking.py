@@ -84,4 +84,4 @@ def _is_silent(row: sqlite3.Row, moment: Moment, trusted_ms: int, grace_ms: int)
     if row["boot_id"] != moment.boot_id:
         return True
     watched_long_enough = trusted_ms >= row["timeout_ms"] + grace_ms
-    return watched_long_enough and row["alive_until_boot"] < moment.boot
+    return watched_long_enough and int(row["alive_until_boot"]) < moment.boot
