@@ -1,4 +1,4 @@
-"""A dashboard in front of a real app on a SQLite file, without a worker, so that nothing moves but what a test moves."""
+"""A dashboard in front of a real app on a SQLite file; no worker runs, so nothing moves but what a test moves."""
 
 from __future__ import annotations
 
@@ -111,10 +111,10 @@ def greeting_app(path: Path) -> Kizami:
     return app
 
 
-async def register(app: Kizami, host: str = "somewhere") -> None:
+async def register(app: Kizami, worker_id: str = WORKER, host: str = "somewhere") -> None:
     """Do what a worker does when it starts."""
     process = ProcessIdentity(host, "boot", "namespace", 1, "started")
-    await app.store.workers.register(Worker(WORKER, app.name, process, ("greet",)))
+    await app.store.workers.register(Worker(worker_id, app.name, process, ("greet",)))
     await app.store.schedules.register(app.name, [entry.scheduled().definition for entry in app.definitions])
 
 
