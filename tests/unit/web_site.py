@@ -51,7 +51,7 @@ def routes(*methods: str) -> list[tuple[str, str]]:
         (method, prefix + _filled(route.path))
         for prefix, route in every
         if isinstance(route, APIRoute)
-        for method in sorted(route.methods)
+        for method in sorted(route.methods or ())
         if method in methods
     ]
 
@@ -103,8 +103,8 @@ def greeting_app(path: Path) -> Kizami:
     app = Kizami("demo", database_url=f"sqlite:///{path}")
 
     @app.performer
-    async def greet(payload: object) -> object:
-        return payload
+    async def greet(payload: object) -> None:
+        raise AssertionError(f"no worker runs here, yet {payload!r} was performed")
 
     app.schedule("hourly", greet, payload={}, cron="0 * * * *", time_zone="Asia/Tokyo")
     app.schedule("nightly", greet, payload={}, every=timedelta(days=1), lease="night")
