@@ -93,6 +93,7 @@ class Database:
 
     async def close(self) -> None:
         """Finish what waits, then disconnect."""
+        self._wakes.clear()
         for lane in {self._writer, self._reader}:
             await asyncio.to_thread(lane.stop) if not self._inline else lane.stop()
 
