@@ -59,6 +59,26 @@ async def test_a_page_follows_what_happens_and_keeps_the_focus(site: Site, page:
     await expect(trigger).to_be_focused()
 
 
+async def test_a_page_says_when_it_can_not_be_kept_fresh_and_recovers(page: Page) -> None:
+    await _log_in(page)
+    note = page.get_by_role("status")
+    await expect(note).to_be_hidden()
+    await page.route("**/schedules", lambda route: route.abort())
+    await expect(note).to_be_visible(timeout=_LIVE_MS)
+    await page.unroute("**/schedules")
+    await expect(note).to_be_hidden(timeout=_LIVE_MS)
+
+
+async def test_a_page_works_with_the_keyboard_alone(site: Site, page: Page) -> None:
+    await _log_in(page)
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await page.get_by_role("row", name="hourly").get_by_role("button", name="Pause").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("PAUSED")).to_be_visible()
+    assert (await site.app.schedules.get("hourly")).paused_at is not None
+
+
 async def test_stored_scripts_do_not_run(site: Site, page: Page) -> None:
     """B070: in a browser, with the page that shows it."""
     await site.enqueue({"<img src=x onerror=document.title='hit'>": "</script><script>document.title='hit'</script>"})

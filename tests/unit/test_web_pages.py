@@ -12,6 +12,7 @@ import pytest
 from kizami.store.protocol import NewDelivery
 from kizami.web.auth import csrf_token_for
 from kizami.web.look import length_text, pretty_json, relative_text
+from kizami.web.timeline import strokes
 from tests.unit.web_site import OPERATOR, VIEWER, Site, cookie, open_site, register, routes
 
 _MARK = "window.hit"
@@ -169,6 +170,14 @@ async def test_a_job_offers_only_what_its_state_allows(site: Site) -> None:
         page = (await client.get(path)).text
         assert "/retry" in page
         assert "/cancel" not in page
+
+
+async def test_the_coming_hour_of_a_schedule_has_a_stroke_for_each_tick(site: Site) -> None:
+    now = await site.app.store.schedules.now()
+    hourly, nightly = await site.app.schedules.list()
+    assert strokes(hourly, now).count("M") == 1
+    assert strokes(nightly, now) == ""
+    assert strokes(await site.app.schedules.pause("hourly"), now) == ""
 
 
 async def test_a_refused_button_says_why_on_a_page(site: Site) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 from fastapi.routing import APIRoute
@@ -103,7 +104,7 @@ def greeting_app(path: Path) -> Kizami:
     app = Kizami("demo", database_url=f"sqlite:///{path}")
 
     @app.performer
-    async def greet(payload: object) -> None:
+    def greet(payload: Any) -> None:
         raise AssertionError(f"no worker runs here, yet {payload!r} was performed")
 
     app.schedule("hourly", greet, payload={}, cron="0 * * * *", time_zone="Asia/Tokyo")

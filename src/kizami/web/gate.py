@@ -95,6 +95,11 @@ def identity_of(scope: Scope) -> Identity | None:
     return identity
 
 
+def is_served(scope: Scope) -> bool:
+    """Tell whether the asker could be looked up, found or not; until then no page shows that it is there."""
+    return _IDENTITY in scope
+
+
 def is_api(scope: Scope) -> bool:
     """Tell whether programs ask, and not a person's browser."""
     path = path_of(scope)

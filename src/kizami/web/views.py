@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kizami.store.protocol import Delivery, FireRecord, Job, Schedule, Worker
 
 
-
 def zone_of(timing: Timing) -> TimeZone:
     """Return the zone that a timing's local times are in; UTC for an interval."""
     return timing.zone if isinstance(timing, CronTiming) else load_zone("UTC")
