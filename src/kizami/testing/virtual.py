@@ -36,6 +36,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._calling: threading.Thread | None = None
         self._beats: list[_Beat] = []
         super().__init__(self._selector_of_time)
+        # The base class calls a timer due when it is less than this ahead. Its own figure is finer than what a float
+        # of half a year can tell apart, and then no timer would ever be due.
+        self._clock_resolution = 1e-6
 
     def time(self) -> float:
         """Return virtual seconds since the world began."""

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kizami.app.app import Kizami
 
 T = TypeVar("T")
-HOUR_MS: Final = 3_600_000
+CALM_MS: Final = 6 * 3_600_000
 
 
 def calm(settings: WorkerSettings) -> WorkerSettings:
     """Return settings for long simulations: the rules of `settings`, but looks that only serve other processes and
-    stepped clocks come once an hour.
+    stepped clocks come every six hours.
     """  # noqa: D205 - one sentence
-    return replace(settings, poll_ms=HOUR_MS, reap_ms=HOUR_MS, heartbeat_write_ms=HOUR_MS)
+    return replace(settings, poll_ms=CALM_MS, reap_ms=CALM_MS, heartbeat_write_ms=CALM_MS)
 
 
 class World:
