@@ -2,4 +2,5 @@
 
 from kizami.cli.main import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -27,7 +27,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def notices(world: World, **options: object) -> Deliveries:
-    return Deliveries(world.slack, channel=ALERTS, **options)  # type: ignore[arg-type]
+    return Deliveries(world.slack, channel=ALERTS, **options)  # type: ignore[arg-type]  # any option of Deliveries
 
 
 async def stored(world: World, item: str) -> Delivery:

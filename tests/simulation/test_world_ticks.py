@@ -14,7 +14,7 @@ from kizami.testing.world import World
 MINUTE_MS = 60_000
 
 
-def noting(app: Kizami, name: str, **rule: str) -> list[int]:
+def noting(app: Kizami, name: str, **rule: Any) -> list[int]:
     """Add a schedule whose job notes its tick, and return the notes."""
     ticks: list[int] = []
 

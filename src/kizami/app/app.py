@@ -19,7 +19,7 @@ from kizami.runtime import Runtime, SystemRuntime
 from kizami.store.sqlite.store import SqliteStore, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from datetime import timedelta
     from typing import Unpack
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kizami.store.protocol import Store
 
 P = TypeVar("P")
-R = TypeVar("R")
 DATABASE_URL = "KIZAMI_DATABASE_URL"
 DEFAULT_URL = "sqlite:///kizami.db"
 
@@ -38,11 +37,13 @@ class PerformerDecorator(Protocol):
     """What `app.performer(...)` with arguments returns."""
 
     @overload
-    def __call__(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    def __call__(self, function: Callable[[JobContext], object], /) -> Performer[None]: ...
     @overload
-    def __call__(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    def __call__(self, function: Callable[[P, JobContext], object], /) -> Performer[P]: ...
     @overload
-    def __call__(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
+    def __call__(self, function: Callable[[P], object], /) -> Performer[P]: ...
+    @overload
+    def __call__(self, function: Callable[[], object], /) -> Performer[None]: ...
 
 
 class Kizami:
@@ -66,7 +67,7 @@ class Kizami:
         self.settings = WorkerSettings() if settings is None else settings
         self._url = database_url
         self._store = store
-        self._performers: dict[str, Performer[Any, Any]] = {}
+        self._performers: dict[str, Performer[Any]] = {}
         self._schedules: dict[str, ScheduleInCode] = {}
 
     @property
@@ -78,7 +79,7 @@ class Kizami:
         return self._store
 
     @property
-    def performers(self) -> dict[str, Performer[Any, Any]]:
+    def performers(self) -> dict[str, Performer[Any]]:
         """Return the performers by binding."""
         return dict(self._performers)
 
@@ -103,11 +104,13 @@ class Kizami:
         return found.zone if found else None
 
     @overload
-    def performer(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    def performer(self, function: Callable[[JobContext], object], /) -> Performer[None]: ...
     @overload
-    def performer(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    def performer(self, function: Callable[[P, JobContext], object], /) -> Performer[P]: ...
     @overload
-    def performer(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
+    def performer(self, function: Callable[[P], object], /) -> Performer[P]: ...
+    @overload
+    def performer(self, function: Callable[[], object], /) -> Performer[None]: ...
     @overload
     def performer(self, *, binding: str | None = None, **options: Unpack[OptionChanges]) -> PerformerDecorator: ...
     def performer(  # type: ignore[misc]  # mypy can't match Unpack in an implementation against its own overloads
@@ -129,7 +132,7 @@ class Kizami:
     def schedule(
         self,
         name: str,
-        target: Performer[Any, Any],
+        target: Performer[Any],
         *,
         payload: object = None,
         cron: str | Iterable[str] | None = None,
@@ -164,10 +167,10 @@ class Kizami:
 
     def scheduled(
         self, name: str, *, cron: str | Iterable[str] | None = None, every: timedelta | None = None, **more: Any
-    ) -> Callable[[Callable[..., Any]], Performer[None, Any]]:
+    ) -> Callable[[Callable[..., Any]], Performer[None]]:
         """Register a function as performer and schedule in one; it may take a Tick and a JobContext."""
 
-        def decorate(function: Callable[..., Any]) -> Performer[None, Any]:
+        def decorate(function: Callable[..., Any]) -> Performer[None]:
             performer = self._add_performer(function, None, {})
             self.schedule(name, performer, cron=cron, every=every, **more)
             return performer
@@ -234,7 +237,7 @@ class Kizami:
 
     def _add_performer(
         self, function: Callable[..., Any], binding: str | None, options: dict[str, Any]
-    ) -> Performer[Any, Any]:
+    ) -> Performer[Any]:
         name = require_binding(function.__name__ if binding is None else binding)
         if name in self._performers:
             raise DefinitionError(
@@ -243,7 +246,7 @@ class Kizami:
         owner = f"Performer {name}"
         body = _body(owner, function)
         checked = JobOptions().changed(owner, options)  # type: ignore[arg-type]  # unknown names are refused inside
-        performer: Performer[Any, Any] = Performer(self, name, body, checked)
+        performer: Performer[Any] = Performer(self, name, body, checked)
         self._performers[name] = performer
         return performer
 

@@ -77,7 +77,7 @@ async def _show(speed: float, *, lookup: bool) -> None:
             await supervisor.stop()
             for task in tasks:
                 task.cancel()
-            for task in done & set(tasks):
+            for task in done:
                 task.result()
 
 
