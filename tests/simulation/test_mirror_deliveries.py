@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,8 +27,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield opened
 
 
-def notices(world: World, **options: object) -> Deliveries:
-    return Deliveries(world.slack, channel=ALERTS, **options)  # type: ignore[arg-type]
+def notices(world: World, **options: Any) -> Deliveries:
+    return Deliveries(world.slack, channel=ALERTS, **options)
 
 
 async def stored(world: World, item: str) -> Delivery:

@@ -88,14 +88,15 @@ class Slack:
 
     async def _once(self, method: str, arguments: Mapping[str, Any], needs: str) -> dict[str, Any]:
         verb = {"http_verb": "GET", "params": dict(arguments)} if method in _READS else {"json": dict(arguments)}
-        client = self._sdk()
+        client = self.sdk()
         try:
             response = await client.api_call(method, **verb)
         except Exception as error:  # slack_sdk raises far more than its own error; all are sorted there
             raise read_failure(method, error) from error
         return read_answer(method, response.data, needs)
 
-    def _sdk(self) -> AsyncWebClient:
+    def sdk(self) -> AsyncWebClient:
+        """Return the SDK's client, for calls that the mirror doesn't make; it repeats nothing and minds no gate."""
         if self._client is None:
             self._client = _connect(self._token, self.api_url, self._timeout_s)
         return self._client
