@@ -53,7 +53,8 @@ class Slack:
     ) -> dict[str, Any]:
         """Call a method and return the body of its answer, in which ok is true and the field `needs` is there.
 
-        `gate_channel` narrows a 429 to that channel. Raises RateLimited, NotSent, Unclear, ServerError or ApiError.
+        `gate_channel` narrows a 429 to that channel. Raises RateLimited, NotSent, Unclear, ServerError or ApiError,
+        and LeaseLost when the lease went during a wait: then nothing was applied.
         """
         retry = 0
         while True:
@@ -70,6 +71,9 @@ class Slack:
                 return body
             await self._clock.sleep(wait_ms / 1000)
             retry += 1
+            job = current_or_none()
+            if job:  # the lease may have gone to another run during the wait
+                await job.require_lease()
 
     async def announce(self, phase: str, item: str) -> None:
         """Tell the observer, if there is one, that an item reaches a phase."""
