@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from kizami.sandbox.settings import SandboxSettings
 from kizami.slack import Deliveries, DeliveryReport
 from kizami.slack.errors import ApiError, NotSent, RateLimited
 from kizami.slack.policy import SWEEP
-from kizami.store.protocol import Delivery
+from kizami.store.protocol import Delivery, LeaseFence
 from tests.simulation.mirror_world import ALERTS, APP, STATUS, World, mirror_world
 
 POST, HISTORY = "chat.postMessage", "conversations.history"
@@ -26,8 +27,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield opened
 
 
-def notices(world: World, **options: object) -> Deliveries:
-    return Deliveries(world.slack, channel=ALERTS, **options)  # type: ignore[arg-type]  # any option of Deliveries
+def notices(world: World, **options: Any) -> Deliveries:
+    return Deliveries(world.slack, channel=ALERTS, **options)
 
 
 async def stored(world: World, item: str) -> Delivery:
@@ -264,6 +265,50 @@ async def test_a_lease_lost_between_two_items_stops_before_the_second(world: Wor
     assert world.posted() == ["a"]
     found = await stored(world, "b")
     assert (found.attempts, found.delivered_at) == (0, None)
+
+
+async def test_the_lease_is_asked_again_before_a_call_is_repeated(world: World) -> None:
+    """The run may be taken over while it waits out a 429."""
+    queue = notices(world)
+    await queue.add("a", "a")
+    world.enter_job(lease=await world.take_lease("run-1"))
+    world.sandbox.faults.fail_next(POST, Fault.rate_limited(2))
+
+    async def stall(phase: str, _item: str) -> None:
+        if phase == "before_send":
+            await world.store.leases.release(APP, LeaseFence("mirror", "run-1"))
+
+    world.slack.on_phase = stall
+    with pytest.raises(LeaseLost):
+        await queue.deliver()
+    assert world.posted() == []
+    assert (await stored(world, "a")).in_doubt_since is None
+
+
+async def test_a_broken_token_makes_doubts_wait_and_stops_at_the_first_post(world: World) -> None:
+    queue = notices(world)
+    await queue.add("a", "a")
+    world.sandbox.faults.fail_next(POST, Fault.answer_lost(), Fault.refused("invalid_auth"))
+    await queue.deliver()
+    await queue.add("b", "b")
+    world.sandbox.faults.fail_next(HISTORY, Fault.refused("invalid_auth"))
+    report = await deliver(world, queue)
+    assert (report.waiting, report.delivered) == (1, 0)
+    assert isinstance(report.stopped, ApiError)
+    assert (await deliver(world, queue)).adopted == 1
+    assert world.posted() == ["a", "b"]
+
+
+async def test_a_clock_set_back_does_not_make_a_message_look_absent(world: World) -> None:
+    queue = notices(world)
+    await queue.add("a", "a")
+    world.sandbox.faults.fail_next(POST, Fault.never_accepted(), Fault.answer_lost())
+    await queue.deliver()
+    world.clock.move(60_000)
+    await queue.deliver()
+    world.clock.now -= 120_000
+    assert (await queue.deliver()).adopted == 1
+    assert world.posted() == ["a"]
 
 
 async def test_a_marker_that_lands_nowhere_is_a_possible_duplicate(
