@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from kizami.app.definitions import ScheduleInCode, define, make_timing
@@ -19,7 +19,7 @@ from kizami.runtime import Runtime, SystemRuntime
 from kizami.store.sqlite.store import SqliteStore, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
     from datetime import timedelta
     from typing import Unpack
 
@@ -209,12 +209,28 @@ class Kizami:
             if not worker:
                 yield self
                 return
-            scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
-            engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
-            async with engine.running():
+            async with self.working():
                 yield self
         finally:
             await self.close()
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[Kizami]:
+        """Fire ticks and perform jobs while the body runs, on a store that is open already."""
+        scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
+        engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
+        async with engine.running():
+            yield self
+
+    @contextmanager
+    def rebound(self, *, runtime: Runtime, store: Store, settings: WorkerSettings) -> Iterator[Kizami]:
+        """Put this app into another world while the body runs: other clocks, chance, store and pace."""
+        before = self.runtime, self._store, self.settings
+        self.runtime, self._store, self.settings = runtime, store, settings
+        try:
+            yield self
+        finally:
+            self.runtime, self._store, self.settings = before
 
     def _add_performer(
         self, function: Callable[..., Any], binding: str | None, options: dict[str, Any]

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from kizami.core.states import JobState
-from kizami.core.times import format_local, format_offset
+from kizami.core.times import MS_PER_SECOND, format_local, format_offset
 from kizami.core.timing import CronTiming, to_json
 from kizami.core.zone import TimeZone, load_zone
 from kizami.web.shapes import (
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kizami.core.times import EpochMs
     from kizami.core.timing import Timing
     from kizami.store.protocol import Delivery, FireRecord, Job, Schedule, Worker
-
-MS_PER_SECOND = 1000
 
 
 def zone_of(timing: Timing) -> TimeZone:
