@@ -28,5 +28,4 @@ def check(place: AppPlace, as_json: AsJson = False) -> None:
 
 
 def _summary(defined: int, windowed: int, found: int) -> str:
-    unchecked = f", {defined - windowed} without a window" if defined > windowed else ""
-    return f"{windowed} schedules checked{unchecked}: {found or 'no'} findings"
+    return f"Posting windows checked: {windowed} of {defined} schedules; {found or 'no'} findings."

@@ -16,9 +16,18 @@ if TYPE_CHECKING:
 
 
 def start_logs(*, as_json: bool, stream: TextIO | None = None) -> None:
-    """Send every record from INFO on to `stream`, by default standard error."""
+    """Send every record from INFO on to `stream`, by default standard error; of the web server's own, the warnings."""
     target = sys.stderr if stream is None else stream
     logging.basicConfig(level=logging.INFO, handlers=[_handler(target, as_json=as_json)], force=True)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def start_quiet_logs(*, as_json: bool) -> None:
+    """Send warnings only, and none about jobs: the command's own answer says what became of its job."""
+    start_logs(as_json=as_json)
+    logging.getLogger().setLevel(logging.WARNING)
+    for name in ("kizami.job", "kizami.worker"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _handler(target: TextIO, *, as_json: bool) -> logging.Handler:

@@ -11,7 +11,7 @@ import typer
 from kizami.cli.durations import parse_duration
 from kizami.cli.exit_codes import ExitCode
 from kizami.cli.extras import needs_extra
-from kizami.cli.logs import start_logs
+from kizami.cli.logs import start_logs, start_quiet_logs
 from kizami.cli.printing import notice, print_line
 from kizami.cli.run import DEFAULT_PORT, Host, JsonLogs, NoWeb, Port
 from kizami.cli.staying import WebAddress, stay
@@ -45,7 +45,6 @@ def mirror(
     """Show a query's rows in a Slack channel: one message, edited in place at every tick."""
     if not once and bool(cron) == (every is not None):
         raise InvalidInputError("A mirror needs --cron or --every, one of them.", remedy="Or --once.", path="--every")
-    start_logs(as_json=as_json)
     with needs_extra("A mirror", "sql,slack"):
         from kizami.cli.mirroring import Mirror, MirrorTiming, mirror_once, switch_on  # noqa: PLC0415 - needs the extras
         from kizami.cli.query import DATABASE_VARIABLE, Query, read_url  # noqa: PLC0415 - as above
@@ -53,11 +52,13 @@ def mirror(
     source = Query(read_url(database, os.environ.get(DATABASE_VARIABLE)), query)
     made = Mirror.build(source, channel, title, name, timing, from_outside=once)
     if once:
+        start_quiet_logs(as_json=as_json)
         problem = asyncio.run(mirror_once(made))
         if problem is not None:
             notice(f"kizami: {problem}")
             raise typer.Exit(ExitCode.FAILED)
         print_line(f"The board {title} in {channel} is up to date.")
         return
+    start_logs(as_json=as_json)
     asyncio.run(switch_on(made))
     asyncio.run(stay(made.app, None if no_web else WebAddress(host, port)))

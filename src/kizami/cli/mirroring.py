@@ -14,6 +14,7 @@ from kizami.cli.query import QueryError
 from kizami.cli.waiting import wait_for_end
 from kizami.core.errors import KizamiError
 from kizami.core.states import JobState
+from kizami.engine.context import current_job
 from kizami.slack import BoardOutcome, Slack, StatusBoard
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _NEXT_TICK_REPAIRS: Final = frozenset({BoardOutcome.WAITING, BoardOutcome.IN_DOU
 _NEEDS_A_PERSON: Final = frozenset({BoardOutcome.REFUSED, BoardOutcome.PARKED, BoardOutcome.FAILED, BoardOutcome.OFF})
 _ONCE_SECONDS: Final = 120
 _NEVER_USED: Final = timedelta(days=1)
+_KIND: Final = re.compile(r"^[A-Za-z]+Error: ")
 
 
 class NotShownError(KizamiError):
@@ -57,20 +59,17 @@ class Mirror:
         app = Kizami(name)
         board = StatusBoard(Slack(), name, channel=channel, title=title, time_zone=timing.time_zone or "UTC")
 
-        @app.performer
-        async def show() -> str:
-            return await _show(board, query, from_outside=from_outside)
-
-        every = timing.every or (None if timing.crons else _NEVER_USED)
-        app.schedule(
+        @app.scheduled(
             SCHEDULE,
-            show,
             cron=timing.crons or None,
-            every=every,
+            every=timing.every or (None if timing.crons else _NEVER_USED),
             time_zone=timing.time_zone if timing.crons else None,
             driver="external" if from_outside else "inner",
             max_attempts=1,  # the next tick is the next attempt
         )
+        async def show() -> str:
+            return await _show(board, query, from_outside=from_outside)
+
         return cls(app, board)
 
 
@@ -96,14 +95,16 @@ async def mirror_once(mirror: Mirror) -> str | None:
         job = await wait_for_end(app, record.job_id, _ONCE_SECONDS)
         if job is not None and job.state is JobState.COMPLETED:
             return None
-        return "The job didn't end in time." if job is None or job.error is None else job.error
+        return "The job didn't end in time." if job is None or job.error is None else _KIND.sub("", job.error)
 
 
 async def _show(board: StatusBoard, query: Query, *, from_outside: bool) -> str:
     fetched = await board.fetch(lambda: asyncio.to_thread(_rows, query))
     outcome = await board.publish(fetched)
     if outcome in _NEEDS_A_PERSON or (from_outside and outcome in _NEXT_TICK_REPAIRS):
-        raise NotShownError(f"The board {board.name} does not show the rows: {outcome}.", remedy="The log says why.")
+        job = current_job()
+        note = next((row.note for row in await job.store.boards.list(job.app) if row.name == board.name), None)
+        raise NotShownError(f"The board in {board.channel} doesn't show the rows: {note or outcome}")
     return outcome.value
 
 

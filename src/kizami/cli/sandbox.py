@@ -40,7 +40,7 @@ async def _serve(port: int, time_scale: float, *, rate_limited: bool) -> None:
         try:
             async with Sandbox(settings, SystemRuntime()).serving(_HERE, port) as url:
                 print_line(f"The sandbox is at {url}")
-                print_line(f"export SLACK_API_URL={url}api/")
+                print_line(f"export SLACK_API_URL={url.rstrip('/')}/api/")
                 print_line(f"export SLACK_BOT_TOKEN={settings.bots[0].token}")
                 await stop.wait()
         except OSError as error:
