@@ -82,8 +82,8 @@ def plan_after_tick(row: sqlite3.Row, fire: Fire, moment: Moment) -> PlanAfter:
     """Return the plan behind a settled tick: the next boundary after now, the passed ones between are dropped."""
     timing, anchor, planned, at = timing_of(row["timing"]), row["anchor_at"], row["planned_at"], fire.scheduled_at
     if fire.kind is TickKind.PLANNED:
-        # A due tick of an older timing lies before the anchor of the present one, which has planned nothing until then.
-        decided = decide_misfire(timing, max(at, anchor), max(moment.now, anchor), anchor)
+        floor = _floor(row)
+        decided = decide_misfire(timing, floor, max(moment.now, floor), anchor)
         return PlanAfter(decided.next, decided.dropped, decided.dropped_first, decided.dropped_last)
     if planned is None or planned > at:
         return PlanAfter(planned)
@@ -129,8 +129,8 @@ def record_missed(
 
 def _drop_behind(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row) -> None:
     """Drop what the old timing planned between its due tick, which stays owed, and now."""
-    timing, anchor = timing_of(row["timing"]), row["anchor_at"]
-    decided = decide_misfire(timing, max(row["planned_at"], anchor), moment.now, anchor)
+    floor = _floor(row)
+    decided = decide_misfire(timing_of(row["timing"]), floor, max(moment.now, floor), row["anchor_at"])
     if decided.dropped:
         plan = PlanAfter(None, decided.dropped, decided.dropped_first, decided.dropped_last)
         _drop(connection, moment, row, plan, _MISSED)
@@ -146,9 +146,18 @@ def _passed(row: sqlite3.Row, moment: Moment) -> bool:
     return row["planned_at"] is not None and row["planned_at"] <= moment.now
 
 
+def _floor(row: sqlite3.Row) -> EpochMs:
+    """Return the time behind which the present timing's further ticks lie.
+
+    That is the plan itself, except where the plan is a due tick of an older timing: the present one has planned nothing
+    until its anchor, and what is settled stays settled.
+    """
+    return max(row["planned_at"], row["anchor_at"], row["settled_at"] or 0)
+
+
 def _stretch(row: sqlite3.Row, until: EpochMs) -> tuple[int, EpochMs]:
     """Return how many ticks the plan and those behind it are, up to an instant, and the last of them."""
     timing, anchor, planned = timing_of(row["timing"]), row["anchor_at"], row["planned_at"]
-    behind = count_between(timing, max(planned, anchor), until, anchor)
+    behind = count_between(timing, _floor(row), until, anchor)
     last = latest_at_or_before(timing, until, anchor) if behind else None
     return 1 + behind, planned if last is None else last
