@@ -130,6 +130,7 @@ def test_a_graceful_stop_waits_for_what_ends_in_time_and_hands_back_the_rest_wit
 def test_tasks_that_a_performer_leaves_running_end_before_its_report(caplog: pytest.LogCaptureFixture) -> None:
     app = Kizami()
     ends: list[str] = []
+    left: list[asyncio.Task[None]] = []
 
     @app.performer
     async def careless() -> str:
@@ -139,7 +140,7 @@ def test_tasks_that_a_performer_leaves_running_end_before_its_report(caplog: pyt
             finally:
                 ends.append("lingering task")
 
-        _left = asyncio.create_task(linger())
+        left.append(asyncio.create_task(linger()))
         await app.runtime.clock.sleep(1)
         return "done"
 

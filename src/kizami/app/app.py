@@ -4,45 +4,31 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
+from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.jobs import Jobs
 from kizami.app.performer import JobRequest, Performer
 from kizami.app.schedules import Schedules
 from kizami.core.errors import DefinitionError
 from kizami.core.names import require_binding, require_name
-from kizami.core.options import JobOptions, OptionChanges
+from kizami.core.options import JobOptions
 from kizami.engine.settings import WorkerSettings
 from kizami.engine.worker import Worker
 from kizami.runtime import Runtime, SystemRuntime
 from kizami.store.sqlite.store import SqliteStore, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from datetime import timedelta
-    from typing import Unpack
 
     from kizami.core.window import Finding, Window
     from kizami.core.zone import TimeZone
-    from kizami.engine.context import JobContext
     from kizami.store.protocol import Store
 
-P = TypeVar("P")
-R = TypeVar("R")
 DATABASE_URL = "KIZAMI_DATABASE_URL"
 DEFAULT_URL = "sqlite:///kizami.db"
-
-
-class PerformerDecorator(Protocol):
-    """What `app.performer(...)` with arguments returns."""
-
-    @overload
-    def __call__(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
 
 
 class Kizami:
@@ -102,29 +88,10 @@ class Kizami:
         found = self._schedules.get(schedule)
         return found.zone if found else None
 
-    @overload
-    def performer(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def performer(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def performer(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
-    @overload
-    def performer(self, *, binding: str | None = None, **options: Unpack[OptionChanges]) -> PerformerDecorator: ...
-    def performer(  # type: ignore[misc]  # mypy can't match Unpack in an implementation against its own overloads
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        binding: str | None = None,
-        **options: Unpack[OptionChanges],
-    ) -> Any:
-        """Register a performer, as a decorator with or without arguments; its binding is the function's name.
-
-        A class is made once and its `perform` called. Raises DefinitionError and UnsupportedError.
-        """
-        if function is not None:
-            return self._add_performer(function, binding, dict(options))
-        return lambda decorated: self._add_performer(decorated, binding, dict(options))
+    @property
+    def performer(self) -> PerformerDecorator:
+        """Return the decorator that registers performers: `@app.performer` or `@app.performer(timeout=...)`."""
+        return PerformerDecorator(self._add_performer)
 
     def schedule(
         self,
