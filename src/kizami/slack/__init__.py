@@ -1,1 +1,23 @@
-"""The Slack mirror: ordinary code on top of the app."""
+"""The Slack mirror: ordinary code on top of the app. Importing it loads no SDK; the first call does."""
+
+from kizami.engine.cursor import Cursor
+from kizami.slack.board import Fetched, StatusBoard
+from kizami.slack.board_publish import BoardOutcome
+from kizami.slack.client import Slack
+from kizami.slack.dates import local_date
+from kizami.slack.deliveries import Deliveries
+from kizami.slack.delivery_round import DeliveryReport
+from kizami.slack.message import Message, message
+
+__all__ = [
+    "BoardOutcome",
+    "Cursor",
+    "Deliveries",
+    "DeliveryReport",
+    "Fetched",
+    "Message",
+    "Slack",
+    "StatusBoard",
+    "local_date",
+    "message",
+]

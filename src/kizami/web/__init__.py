@@ -1,1 +1,1 @@
-"""REST API and dashboard."""
+"""The REST API and the dashboard: one ASGI app that answers nobody until it knows whom to trust."""

@@ -1,0 +1,5 @@
+"""Makes `python -m kizami` the same as `kizami`."""
+
+from kizami.cli.main import main
+
+main()

@@ -1,0 +1,73 @@
+"""The demo's worker process: `python -m kizami.demo.worker FOLDER --every MS [--no-lookup] [--phases] [--port N]`.
+
+With `--phases` it says each phase of a post on standard output and goes on only when it gets a line back, so that a
+supervisor can kill it exactly there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kizami.demo.mirror import make_app
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from kizami.app.app import Kizami
+
+
+async def say_phase(phase: str, item: str) -> None:
+    """Say where the mirror is, and wait for the word to go on."""
+    sys.stdout.write(f"{phase} {item}\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def work(options: argparse.Namespace) -> None:
+    """Run the app until SIGTERM or SIGINT."""
+    app = make_app(
+        options.folder,
+        every=timedelta(milliseconds=options.every),
+        lookup=not options.no_lookup,
+        on_phase=say_phase if options.phases else None,
+    )
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with app.running(), _pages(app, options.port):
+        await stop.wait()
+
+
+@contextlib.asynccontextmanager
+async def _pages(app: Kizami, port: int | None) -> AsyncIterator[None]:
+    if port is None:
+        yield
+        return
+    from kizami.web.server import serving  # noqa: PLC0415 - only the demo with pages loads the web floor
+
+    async with serving(app, port=port):
+        yield
+
+
+def main() -> None:
+    """Read the options and work."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--every", type=int, default=2_000)
+    parser.add_argument("--no-lookup", action="store_true")
+    parser.add_argument("--phases", action="store_true")
+    parser.add_argument("--port", type=int)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
+    asyncio.run(work(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

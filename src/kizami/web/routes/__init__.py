@@ -1,0 +1,1 @@
+"""The routes of the API and of the dashboard, by what they are about."""

@@ -1,0 +1,77 @@
+"""Serving inside this process: uvicorn on the running loop, signals left to whoever owns them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from kizami.core.errors import ConfigurationError
+from kizami.web.asgi import build
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from kizami.app.app import Kizami
+    from kizami.web.auth import Auth
+
+_STOP_SECONDS = 5
+
+
+@asynccontextmanager
+async def serving(app: Kizami, auth: Auth | None = None, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+    """Serve an open app while the body runs; yields its URL, ready to be asked. Port 0 takes a free one.
+
+    Raises ConfigurationError when the address can't be had.
+    """
+    listener = _listen(host, port)
+    server = uvicorn.Server(_settings(app, auth))
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    await server.startup(sockets=[listener])
+    loop = asyncio.create_task(server.main_loop(), name="kizami-web")
+    try:
+        yield f"http://{_shown(host)}:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await loop
+        await server.shutdown(sockets=[listener])
+
+
+def _settings(app: Kizami, auth: Auth | None) -> uvicorn.Config:
+    return uvicorn.Config(
+        build(app, auth),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _refusal(host, port, error) from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise _refusal(host, port, error) from error
+    return listener
+
+
+def _refusal(host: str, port: int, error: OSError) -> ConfigurationError:
+    return ConfigurationError(
+        f"The dashboard can't listen on {host} port {port}: {error.strerror or error}.", remedy="Choose another port."
+    )
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
