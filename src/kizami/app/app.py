@@ -202,7 +202,7 @@ class Kizami:
     def _add_performer(
         self, function: Callable[..., Any], binding: str | None, options: dict[str, Any]
     ) -> Performer[Any, Any]:
-        name = require_binding(function.__name__ if binding is None else binding)
+        name = require_binding(_own_name(function) if binding is None else binding)
         if name in self._performers:
             raise DefinitionError(
                 f"Binding {name} is registered twice.", remedy="Give one of them another binding.", field="binding"
@@ -215,12 +215,31 @@ class Kizami:
         return performer
 
 
+def _own_name(function: Callable[..., Any]) -> str:
+    """Return the name that a performer has by itself. Raises DefinitionError."""
+    name = getattr(function, "__name__", None)
+    if callable(function) and isinstance(name, str):
+        return name
+    raise DefinitionError(
+        f"Performer {function!r} has no name of its own, or is no function.",
+        remedy="Decorate a function or a class, or give it a name: @app.performer(binding=...).",
+        field="binding",
+    )
+
+
 def _body(owner: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(function, type):
         return function
-    perform = getattr(function(), "perform", None)
-    if not callable(perform):
+    if not callable(getattr(function, "perform", None)):
         raise DefinitionError(
             f"{owner}: class {function.__name__} has no method perform.", remedy="Add one.", field="perform"
         )
-    return perform  # type: ignore[no-any-return]  # callable was asked above
+    try:
+        made = function()
+    except TypeError as error:
+        raise DefinitionError(
+            f"{owner}: class {function.__name__} can't be made without arguments ({error}).",
+            remedy="Give its parameters defaults; what a job needs belongs into its payload.",
+            field="perform",
+        ) from error
+    return made.perform  # type: ignore[no-any-return]  # callable was asked above
