@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from kizami.app.definitions import ScheduleInCode, define, make_timing
@@ -19,7 +19,7 @@ from kizami.runtime import Runtime, SystemRuntime
 from kizami.store.sqlite.store import SqliteStore, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from datetime import timedelta
     from typing import Unpack
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kizami.store.protocol import Store
 
 P = TypeVar("P")
-R = TypeVar("R")
 DATABASE_URL = "KIZAMI_DATABASE_URL"
 DEFAULT_URL = "sqlite:///kizami.db"
 
@@ -38,11 +37,13 @@ class PerformerDecorator(Protocol):
     """What `app.performer(...)` with arguments returns."""
 
     @overload
-    def __call__(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    def __call__(self, function: Callable[[JobContext], object], /) -> Performer[None]: ...
     @overload
-    def __call__(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    def __call__(self, function: Callable[[P, JobContext], object], /) -> Performer[P]: ...
     @overload
-    def __call__(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
+    def __call__(self, function: Callable[[P], object], /) -> Performer[P]: ...
+    @overload
+    def __call__(self, function: Callable[[], object], /) -> Performer[None]: ...
 
 
 class Kizami:
@@ -66,7 +67,7 @@ class Kizami:
         self.settings = WorkerSettings() if settings is None else settings
         self._url = database_url
         self._store = store
-        self._performers: dict[str, Performer[Any, Any]] = {}
+        self._performers: dict[str, Performer[Any]] = {}
         self._schedules: dict[str, ScheduleInCode] = {}
 
     @property
@@ -78,7 +79,7 @@ class Kizami:
         return self._store
 
     @property
-    def performers(self) -> dict[str, Performer[Any, Any]]:
+    def performers(self) -> dict[str, Performer[Any]]:
         """Return the performers by binding."""
         return dict(self._performers)
 
@@ -103,11 +104,13 @@ class Kizami:
         return found.zone if found else None
 
     @overload
-    def performer(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    def performer(self, function: Callable[[JobContext], object], /) -> Performer[None]: ...
     @overload
-    def performer(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
+    def performer(self, function: Callable[[P, JobContext], object], /) -> Performer[P]: ...
     @overload
-    def performer(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
+    def performer(self, function: Callable[[P], object], /) -> Performer[P]: ...
+    @overload
+    def performer(self, function: Callable[[], object], /) -> Performer[None]: ...
     @overload
     def performer(self, *, binding: str | None = None, **options: Unpack[OptionChanges]) -> PerformerDecorator: ...
     def performer(  # type: ignore[misc]  # mypy can't match Unpack in an implementation against its own overloads
@@ -129,7 +132,7 @@ class Kizami:
     def schedule(
         self,
         name: str,
-        target: Performer[Any, Any],
+        target: Performer[Any],
         *,
         payload: object = None,
         cron: str | Iterable[str] | None = None,
@@ -164,10 +167,10 @@ class Kizami:
 
     def scheduled(
         self, name: str, *, cron: str | Iterable[str] | None = None, every: timedelta | None = None, **more: Any
-    ) -> Callable[[Callable[..., Any]], Performer[None, Any]]:
+    ) -> Callable[[Callable[..., Any]], Performer[None]]:
         """Register a function as performer and schedule in one; it may take a Tick and a JobContext."""
 
-        def decorate(function: Callable[..., Any]) -> Performer[None, Any]:
+        def decorate(function: Callable[..., Any]) -> Performer[None]:
             performer = self._add_performer(function, None, {})
             self.schedule(name, performer, cron=cron, every=every, **more)
             return performer
@@ -209,16 +212,32 @@ class Kizami:
             if not worker:
                 yield self
                 return
-            scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
-            engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
-            async with engine.running():
+            async with self.working():
                 yield self
         finally:
             await self.close()
 
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[Kizami]:
+        """Fire ticks and perform jobs while the body runs, on a store that is open already."""
+        scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
+        engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
+        async with engine.running():
+            yield self
+
+    @contextmanager
+    def rebound(self, *, runtime: Runtime, store: Store, settings: WorkerSettings) -> Iterator[Kizami]:
+        """Put this app into another world while the body runs: other clocks, chance, store and pace."""
+        before = self.runtime, self._store, self.settings
+        self.runtime, self._store, self.settings = runtime, store, settings
+        try:
+            yield self
+        finally:
+            self.runtime, self._store, self.settings = before
+
     def _add_performer(
         self, function: Callable[..., Any], binding: str | None, options: dict[str, Any]
-    ) -> Performer[Any, Any]:
+    ) -> Performer[Any]:
         name = require_binding(function.__name__ if binding is None else binding)
         if name in self._performers:
             raise DefinitionError(
@@ -227,7 +246,7 @@ class Kizami:
         owner = f"Performer {name}"
         body = _body(owner, function)
         checked = JobOptions().changed(owner, options)  # type: ignore[arg-type]  # unknown names are refused inside
-        performer: Performer[Any, Any] = Performer(self, name, body, checked)
+        performer: Performer[Any] = Performer(self, name, body, checked)
         self._performers[name] = performer
         return performer
 

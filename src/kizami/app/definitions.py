@@ -32,7 +32,7 @@ class ScheduleInCode:
 
     name: str
     timing: Timing
-    performer: Performer[Any, Any]
+    performer: Performer[Any]
     payload: object
     options: JobOptions
     overlap: str

@@ -13,11 +13,12 @@ import typer
 
 from kizami.demo.mirror import ALERTS, STATUS
 from kizami.demo.source import Source
-from kizami.demo.supervisor import KillPlan, Supervisor
+from kizami.demo.supervisor import SANDBOX_TOKEN, KillPlan, Supervisor
 from kizami.demo.truth import read_checks
 from kizami.demo.verify import ROUNDS_FULL, Verdict, verify
 from kizami.runtime import SystemRuntime
-from kizami.sandbox import TOKEN, Sandbox, SandboxSettings
+from kizami.sandbox.server import Sandbox
+from kizami.sandbox.settings import SandboxSettings
 
 CHUNK = 4
 SANDBOX_PORT = 8_780
@@ -63,7 +64,7 @@ async def _show(speed: float, *, lookup: bool) -> None:
         sandbox = Sandbox(SandboxSettings(time_scale=10), runtime)
         async with sandbox.serving(port=SANDBOX_PORT) as url:
             arguments = [str(folder), "--port", str(DASHBOARD_PORT), *([] if lookup else ["--no-lookup"])]
-            environment = {"SLACK_API_URL": f"{url}api/", "SLACK_BOT_TOKEN": TOKEN, "KIZAMI_TOKEN": token}
+            environment = {"SLACK_API_URL": f"{url}/api/", "SLACK_BOT_TOKEN": SANDBOX_TOKEN, "KIZAMI_TOKEN": token}
             supervisor = Supervisor(arguments, environment, folder / "worker.log", KillPlan([]))
             tasks = [
                 asyncio.create_task(supervisor.run()),
@@ -76,7 +77,7 @@ async def _show(speed: float, *, lookup: bool) -> None:
             await supervisor.stop()
             for task in tasks:
                 task.cancel()
-            for task in done & set(tasks):
+            for task in done:
                 task.result()
 
 
@@ -94,8 +95,8 @@ async def _replay_for_ever(folder: Path, speed: float, runtime: SystemRuntime) -
 
 
 def _tell(url: str, token: str, folder: Path) -> None:
-    typer.echo(f"Board      {url}channels/{STATUS}")
-    typer.echo(f"Notices    {url}channels/{ALERTS}")
+    typer.echo(f"Board      {url}/channels/{STATUS}")
+    typer.echo(f"Notices    {url}/channels/{ALERTS}")
     typer.echo(f"Dashboard  http://127.0.0.1:{DASHBOARD_PORT}/   (token: {token})")
     typer.echo(f"Logs       {folder / 'worker.log'}")
     typer.echo("Kill the worker whenever you like (pkill -9 -f kizami.demo.worker): nothing doubles, nothing is lost.")

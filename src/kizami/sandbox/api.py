@@ -19,7 +19,7 @@ from kizami.sandbox.rate_limits import RateLimiter
 from kizami.sandbox.refusals import RefusedError
 from kizami.sandbox.sandbox_time import SandboxTime
 from kizami.sandbox.settings import SandboxSettings, TokenState
-from kizami.sandbox.workspace import Bot, Workspace
+from kizami.sandbox.workspace import PERSON, Bot, Content, Message, Workspace
 
 _NO_FAULT = Fault("none")
 _NOT_ACCEPTED = "not_accepted"
@@ -81,6 +81,20 @@ class SlackApi:
     async def settle_late(self) -> None:
         """Wait until everything that is to be accepted late has been."""
         await asyncio.gather(*self._late)
+
+    def say(self, channel_id: str, text: str) -> Message:
+        """Let a person write in a channel."""
+        channel = self.workspace.channel(channel_id)
+        draft = Message(channel.id, "", PERSON, Content(text), self._time.elapsed_ms())
+        return self.workspace.post(channel, draft, self._time.wall_ms())
+
+    async def reset(self) -> None:
+        """Empty the channels and the log, and forget faults, rates and what is to be accepted late; hooks stay."""
+        await self.stop()
+        self.workspace.reset()
+        self.log.clear()
+        self.faults.clear()
+        self.limiter = RateLimiter(self._settings)
 
     async def stop(self) -> None:
         """Give up what is to be accepted late."""
@@ -201,8 +215,7 @@ class SlackApi:
 
     def _note_unread(self, method: str, refused: RefusedError) -> Entry:
         """Log a call that was refused before its arguments were looked at."""
-        nobody = Bot("", "", "", "", "", frozenset(), TokenState.ACTIVE)
-        return self._note(Call(method[:80], "", Arguments({}), nobody), refused.error)
+        return self._note(Call(method[:80], "", Arguments({}), PERSON), refused.error)
 
 
 def _find(name: str) -> Method:
@@ -213,7 +226,7 @@ def _find(name: str) -> Method:
 
 
 def _decode(request: Request, method: Method) -> Decoded:
-    if request.verb == "GET" and not method.takes_get:
+    if request.verb != "POST" and not (request.verb == "GET" and method.takes_get):
         raise RefusedError("invalid_post_type")
     return decode(request, takes_json=method.takes_json)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
+
+from kizami.core.errors import ConfigurationError
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -22,6 +24,7 @@ class Connection(H11Protocol):
 
     def __init__(self, config: uvicorn.Config, server_state: ServerState, app_state: dict[str, Any]) -> None:
         super().__init__(config, server_state, {**app_state, "connection": self})
+        self.access_log = False
 
     @property
     def is_open(self) -> bool:
@@ -31,7 +34,7 @@ class Connection(H11Protocol):
     def drop(self, *, is_reset: bool) -> None:
         """Close the socket at once, or with a reset, and throw away what is not sent."""
         connected = self.transport.get_extra_info("socket")
-        if is_reset and connected is not None:
+        if is_reset and self.is_open:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         self.transport.abort()
 
@@ -42,11 +45,10 @@ async def listening(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
 
     Nothing is polled: it takes calls when it yields, and when it ends all connections are cut and all calls cancelled.
     """
-    config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, ws="none", timeout_keep_alive=60)
+    config = uvicorn.Config(app, lifespan="off", log_config=None, http="h11", ws="none", timeout_keep_alive=60)
     config.load()
     state = ServerState()
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(config, state, {}), host, port)
+    server = await _bound(lambda: Connection(config, state, {}), host, port)
     try:
         name, bound = server.sockets[0].getsockname()[:2]
         yield f"http://[{name}]:{bound}" if ":" in name else f"http://{name}:{bound}"
@@ -56,6 +58,17 @@ async def listening(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
             connection.transport.abort()
         await _cancelled(tuple(state.tasks))
         await server.wait_closed()
+
+
+async def _bound(protocol: Callable[[], Connection], host: str, port: int) -> asyncio.Server:
+    try:
+        return await asyncio.get_running_loop().create_server(protocol, host, port)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigurationError(
+            f"The sandbox can't listen on {host}:{port}: {reason}.",
+            remedy="Choose another host or port; port 0 is any.",
+        ) from error
 
 
 async def _cancelled(tasks: tuple[asyncio.Task[None], ...]) -> None:

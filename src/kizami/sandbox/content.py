@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kizami.sandbox.arguments import Arguments
+from kizami.sandbox.attachments import Attachments
 from kizami.sandbox.blocks import BlockKit
 from kizami.sandbox.escaping import stored_mrkdwn
 from kizami.sandbox.refusals import RefusedError
@@ -35,6 +36,7 @@ class ContentReader:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._block_kit = BlockKit(limits)
+        self._attachment_check = Attachments(limits, self._block_kit)
 
     def read(self, arguments: Arguments) -> Draft:
         """Return the draft; raises RefusedError for anything that no method takes."""
@@ -80,28 +82,21 @@ class ContentReader:
 
     def _attachments(self, arguments: Arguments) -> tuple[dict[str, Any], ...] | None:
         attachments = arguments.structure("attachments", "invalid_attachments")
-        if attachments is None:
-            return None
-        if not isinstance(attachments, list) or not all(isinstance(entry, dict) for entry in attachments):
-            raise RefusedError("invalid_attachments", ["must provide an array of objects [json-pointer:/attachments]"])
-        if len(attachments) > self._limits.attachments:
-            raise RefusedError("too_many_attachments")
-        for index, entry in enumerate(attachments):
-            self._block_kit.check(entry.get("blocks", []), f"/attachments/{index}/blocks")
-        return tuple(attachments)
+        return None if attachments is None else self._attachment_check.check(attachments)
 
     def _metadata(self, arguments: Arguments) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
         """Return the metadata and warnings; a schema that Slack doesn't take drops it, and only warns."""
         metadata = arguments.structure("metadata", "invalid_metadata_format")
         if metadata is None:
             return None, ()
+        most = self._limits.metadata_bytes
         if not isinstance(metadata, dict):
             raise RefusedError("invalid_metadata_format")
-        if len(json.dumps(metadata, separators=(",", ":")).encode()) > self._limits.metadata_bytes:
+        if metadata and not _is_schema(metadata):
+            return None, (_SCHEMA_WARNING,)
+        if len(json.dumps(metadata, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")) > most:
             raise RefusedError("metadata_too_large")
-        if not metadata:
-            return {}, ()
-        return (metadata, ()) if _is_schema(metadata) else (None, (_SCHEMA_WARNING,))
+        return metadata, ()
 
 
 def _is_schema(metadata: dict[str, Any]) -> bool:

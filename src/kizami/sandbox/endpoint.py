@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from kizami.sandbox.api import Silence, SlackApi
+from kizami.sandbox.api import Answer, Silence, SlackApi
 from kizami.sandbox.arguments import Request
 from kizami.sandbox.connection import Connection
 
@@ -22,34 +24,33 @@ class ApiEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
-        http = HttpRequest(scope, receive)
+        connection: Connection | None = scope.get("state", {}).get("connection")
         try:
-            body = await _body(http)
+            ending = await self._ending(HttpRequest(scope, receive))
         except ClientDisconnect:
             return
-        if body is None:
-            await Response("Request body too large", 413)(scope, receive, send)
+        except asyncio.CancelledError:
+            if connection is None or connection.is_open:
+                raise
+            await receive()  # the sandbox is closing, and cut the connection before it cancelled the call
             return
-        name = http.url.path.rpartition("/api/")[2]
-        request = Request(http.method, http.headers, http.url.query, body)
-        ending = await self._api.handle(name, request)
-        connection = http.scope.get("state", {}).get("connection")
         if isinstance(ending, Silence):
             await _drop(connection, receive, is_reset=ending.is_reset)
-            return
-        await Response(ending.body, ending.status, dict(ending.headers))(scope, receive, send)
-        if not isinstance(connection, Connection) or connection.is_open:
-            self._api.log.answered(ending.entry)
+        elif isinstance(ending, Response):
+            await ending(scope, receive, send)
+        else:
+            await Response(ending.body, ending.status, dict(ending.headers))(scope, receive, send)
+            if connection is None or connection.is_open:
+                self._api.log.answered(ending.entry)
 
-
-async def _body(http: HttpRequest) -> bytes | None:
-    """Return the body, or None for one that is too large."""
-    body = bytearray()
-    async for chunk in http.stream():
-        body += chunk
-        if len(body) > _BODY_MAX:
-            return None
-    return bytes(body)
+    async def _ending(self, http: HttpRequest) -> Answer | Silence | Response:
+        body = bytearray()
+        async for chunk in http.stream():
+            body += chunk
+            if len(body) > _BODY_MAX:
+                return Response("Request body too large", 413)
+        name = http.url.path.rpartition("/api/")[2]
+        return await self._api.handle(name, Request(http.method, http.headers, http.url.query, bytes(body)))
 
 
 async def _drop(connection: Connection | None, receive: Receive, *, is_reset: bool) -> None:

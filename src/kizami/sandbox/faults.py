@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
+
+from kizami.core.errors import InvalidInputError
 
 _FRACTION_BITS = 64
 _HTML = "<!DOCTYPE html><html><head><title>Error</title></head><body><h1>Something went wrong</h1></body></html>"
@@ -162,6 +165,11 @@ class FaultMix:
     seed: int
     chances: Sequence[tuple[float, Fault]]
     methods: frozenset[str] = frozenset({"chat.postMessage", "chat.update"})
+
+    def __post_init__(self) -> None:
+        chances = [chance for chance, _ in self.chances]
+        if any(chance < 0 for chance in chances) or math.fsum(chances) > 1:
+            raise InvalidInputError(f"The chances {chances} are not shares of one whole.", path="chances")
 
     def draw(self, method: str, ordinal: int) -> Fault | None:
         """Return the fault of a method's n-th call."""

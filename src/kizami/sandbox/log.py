@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from kizami.sandbox.callers import Effect
 
@@ -46,7 +46,7 @@ class Entry:
 
 
 class CallLog:
-    """Append-only. With a file, each entry is one line of JSON, flushed before the call goes on.
+    """Append-only. With a file, each entry is one line of JSON, handed to the system before the call goes on.
 
     An entry that is answered adds a line `{"seq": …, "answered": true}`.
     """
@@ -54,7 +54,7 @@ class CallLog:
     def __init__(self, kept: int, file: Path | None = None) -> None:
         self._entries: deque[Entry] = deque(maxlen=kept)
         self._seq = 0
-        self._file: TextIO | None = None if file is None else file.open("a", encoding="utf-8")
+        self._file = file
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -103,19 +103,13 @@ class CallLog:
         """Forget all entries in memory; the numbers go on."""
         self._entries.clear()
 
-    def close(self) -> None:
-        """Close the file. Safe to call twice."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
     def _effects(self, effect: Effect, channel: str | None) -> list[Entry]:
         return [entry for entry in self.calls(channel=channel) if entry.effect == effect]
 
     def _write(self, line: Mapping[str, Any]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
 
 
 def digest(blocks: Sequence[Mapping[str, Any]]) -> str | None:

@@ -34,6 +34,10 @@ class Bot:
         return cls(seed.token, seed.name, f"U{tail}", f"B{tail}", f"A{tail}", seed.scopes, seed.state)
 
 
+PERSON = Bot("", "somebody", "U0SOMEBODY", "", "", frozenset(), TokenState.ACTIVE)
+"""Who writes when it is not a bot."""
+
+
 @dataclass(frozen=True, slots=True)
 class Content:
     """What a message says, exactly as it was sent."""
@@ -92,11 +96,17 @@ class Workspace:
     """The channels and bots of one workspace."""
 
     def __init__(self, settings: SandboxSettings) -> None:
-        self.messages_kept = settings.messages_kept
         self.bots = {bot.token: bot for bot in map(Bot.of, settings.bots)}
         self.channels: dict[str, Channel] = {}
-        for seed in settings.channels:
-            self.add_channel(seed)
+        self._settings = settings
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to the channels of the settings, all empty. No ts is given out again."""
+        wanted = {seed.id for seed in self._settings.channels}
+        self.channels = {key: channel for key, channel in self.channels.items() if key in wanted}
+        for seed in self._settings.channels:
+            self.add_channel(seed).messages.clear()
 
     def add_channel(self, seed: ChannelSeed) -> Channel:
         """Add a channel, or change the one with this id and keep its messages."""
@@ -132,7 +142,7 @@ class Workspace:
         """Store a message under a new ts and return it; the oldest one of a full channel vanishes."""
         message = replace(draft, channel=channel.id, ts=channel.next_ts(wall_ms))
         channel.messages[message.ts] = message
-        if len(channel.messages) > self.messages_kept:
+        if len(channel.messages) > self._settings.messages_kept:
             del channel.messages[next(iter(channel.messages))]
         return message
 
