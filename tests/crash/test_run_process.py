@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -13,6 +12,8 @@ from typing import IO
 from urllib.request import urlopen
 
 import pytest
+
+from tests.unit.cli_project import OUR_VARIABLES, kizami_process, process_environment
 
 APP = """
 import threading
@@ -37,7 +38,9 @@ app.schedule("stuck", forever, cron="0 9 * * *", driver="external")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in OUR_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
     (tmp_path / "tiny.py").write_text(APP, encoding="utf-8")
     return tmp_path
 
@@ -45,11 +48,10 @@ def folder(tmp_path: Path) -> Path:
 @contextmanager
 def _started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Start `kizami` in a folder; it is killed at the end if it hasn't ended by itself."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KIZAMI_", "SLACK_"))}
     process = subprocess.Popen(
         [sys.executable, "-m", "kizami", *arguments],
         cwd=folder,
-        env=environment,
+        env=process_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -73,12 +75,6 @@ def _line_with(stream: IO[str] | None, pattern: str) -> re.Match[str]:
     raise AssertionError("".join(seen))
 
 
-def _kizami(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "kizami", *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_run_is_ready_performs_and_stops_gracefully_at_the_first_signal(folder: Path, number: signal.Signals) -> None:
     with _started(folder, "run", "tiny:app", "--port", "0") as process:
@@ -86,7 +82,7 @@ def test_run_is_ready_performs_and_stops_gracefully_at_the_first_signal(folder: 
         _line_with(process.stderr, "app tiny is running")
         with urlopen(f"{url}/readyz") as answer:  # noqa: S310 - an address that our own process named
             assert answer.read() == b"ready"
-        ticked = _kizami(folder, "tick", "tiny:app", "morning", "--wait", "30", "--json")
+        ticked = kizami_process(folder, "tick", "tiny:app", "morning", "--wait", "30", "--json")
         assert (ticked.returncode, json.loads(ticked.stdout)["job_state"]) == (0, "COMPLETED")
         process.send_signal(number)
         rest = process.communicate()
@@ -98,7 +94,7 @@ def test_run_is_ready_performs_and_stops_gracefully_at_the_first_signal(folder: 
 def test_a_second_signal_ends_a_process_that_still_waits_for_a_job(folder: Path) -> None:
     with _started(folder, "run", "tiny:app", "--no-web") as process:
         _line_with(process.stderr, "app tiny is running")
-        assert _kizami(folder, "schedules", "trigger", "tiny:app", "stuck").returncode == 0
+        assert kizami_process(folder, "schedules", "trigger", "tiny:app", "stuck").returncode == 0
         _line_with(process.stdout, "started")
         process.send_signal(signal.SIGTERM)
         _line_with(process.stderr, "SIGTERM: stopping")
@@ -113,7 +109,7 @@ def test_a_taken_port_fails_before_anything_starts(folder: Path) -> None:
         _line_with(first.stderr, "app tiny is running")
         (folder / "other").mkdir()
         (folder / "other" / "tiny.py").write_text(APP, encoding="utf-8")
-        second = _kizami(folder / "other", "run", "tiny:app", "--port", port)
+        second = kizami_process(folder / "other", "run", "tiny:app", "--port", port)
         assert (second.returncode, f"port {port}" in second.stderr) == (3, True)
         assert "Traceback" not in second.stderr
         assert not (folder / "other" / "kizami.db").exists()
@@ -136,7 +132,7 @@ def test_the_sandbox_prints_what_a_mirror_needs_and_a_mirror_posts_there(
         monkeypatch.setenv("SLACK_API_URL", _line_with(process.stdout, r"^export SLACK_API_URL=(\S+)$")[1])
         monkeypatch.setenv("SLACK_BOT_TOKEN", _line_with(process.stdout, r"^export SLACK_BOT_TOKEN=(\S+)$")[1])
         monkeypatch.setenv("KIZAMI_MIRROR_DATABASE_URL", "sqlite://")
-        done = _kizami(folder, "mirror", "--query", "SELECT 1 AS one", "--channel", "C0STATUS", "--once")
+        done = kizami_process(folder, "mirror", "--query", "SELECT 1 AS one", "--channel", "C0STATUS", "--once")
         assert (done.returncode, done.stderr) == (0, "")
         process.send_signal(signal.SIGTERM)
         process.communicate()

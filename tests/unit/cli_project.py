@@ -1,8 +1,10 @@
-"""A folder with a user's module in it, and the command run there in this process."""
+"""A folder with a user's module in it, and the command run there: in this process, or in one of its own."""
 
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import kizami
 from kizami.cli.commands import execute
 
 APP = """
@@ -25,6 +28,15 @@ def hello() -> str:
 app.schedule("morning", hello, cron="0 9 * * 1-5", time_zone="Asia/Tokyo", window=Window("08:00", "10:00"))
 app.schedule("often", hello, every=timedelta(hours=1))
 """
+
+OUR_VARIABLES = (
+    "KIZAMI_DATABASE_URL",
+    "KIZAMI_MIRROR_DATABASE_URL",
+    "KIZAMI_TOKEN",
+    "KIZAMI_VIEWER_TOKEN",
+    "SLACK_API_URL",
+    "SLACK_BOT_TOKEN",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +95,19 @@ def project_in(folder: Path, captured: pytest.CaptureFixture[str], monkeypatch: 
     """Return a project whose module is called reports; no environment variable of ours is set."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    for name in (
-        "KIZAMI_DATABASE_URL",
-        "KIZAMI_MIRROR_DATABASE_URL",
-        "SLACK_BOT_TOKEN",
-        "SLACK_API_URL",
-        "KIZAMI_TOKEN",
-    ):
+    for name in OUR_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     made = Project(folder, captured)
     made.write("reports.py", APP)
     return made
+
+
+def process_environment() -> dict[str, str]:
+    """Return this process's environment, with the package under test on the path from every folder."""
+    return os.environ | {"PYTHONPATH": str(Path(kizami.__file__).parents[1])}
+
+
+def kizami_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m kizami` in a folder until it ends."""
+    command = [sys.executable, "-m", "kizami", *arguments]
+    return subprocess.run(command, cwd=folder, env=process_environment(), capture_output=True, text=True, check=False)

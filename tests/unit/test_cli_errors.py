@@ -10,7 +10,7 @@ from kizami.cli.exit_codes import ExitCode, exit_code_of
 from kizami.core import errors
 from kizami.core.errors import KizamiError
 from kizami.slack.errors import RateLimited
-from tests.unit.cli_project import Project, project_in
+from tests.unit.cli_project import Project, kizami_process, process_environment, project_in
 
 
 @pytest.fixture
@@ -117,19 +117,14 @@ def test_a_bug_is_told_apart_from_bad_news(project: Project, monkeypatch: pytest
 
 
 def test_python_m_kizami_is_the_same_command(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "kizami", "check", "absent:app"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = kizami_process(tmp_path, "check", "absent:app")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("kizami: There is no module absent.")
 
 
-def test_a_missing_command_line_package_is_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_command_line_package_is_a_sentence() -> None:
     program = "import sys; sys.modules['typer'] = None; from kizami.cli.main import main; main()"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=process_environment(), capture_output=True, text=True, check=False)
     assert (done.returncode, "Install kizami[cli]" in done.stderr) == (3, True)
     assert "Traceback" not in done.stderr

@@ -14,6 +14,7 @@ from kizami.cli.query import QueryError
 from kizami.cli.waiting import wait_for_end
 from kizami.core.errors import KizamiError
 from kizami.core.states import JobState
+from kizami.core.zone import load_zone
 from kizami.engine.context import current_job
 from kizami.slack import BoardOutcome, Slack, StatusBoard
 
@@ -57,7 +58,8 @@ class Mirror:
         """Return the app, nothing started. Raises DefinitionError and ConfigurationError."""
         name = name or default_name(channel, title)
         app = Kizami(name)
-        board = StatusBoard(Slack(), name, channel=channel, title=title, time_zone=timing.time_zone or "UTC")
+        zone = load_zone(timing.time_zone or "UTC")
+        board = StatusBoard(Slack(), name, channel=channel, title=title, time_zone=zone.name)
 
         @app.scheduled(
             SCHEDULE,

@@ -11,10 +11,8 @@ from kizami.cli.extras import needs_extra
 from kizami.cli.logs import start_logs
 from kizami.cli.printing import print_line
 from kizami.cli.stopping import stop_signals
-from kizami.core.errors import ConfigurationError
-from kizami.runtime import SystemRuntime
 
-DEFAULT_PORT: Final = 8095
+DEFAULT_PORT: Final = 8901
 _HERE: Final = "127.0.0.1"
 
 
@@ -37,12 +35,8 @@ async def _serve(port: int, time_scale: float, *, rate_limited: bool) -> None:
         from kizami.sandbox.settings import SandboxSettings  # noqa: PLC0415 - as above
     settings = SandboxSettings(time_scale=time_scale, rate_limited=rate_limited)
     with stop_signals() as stop:
-        try:
-            async with Sandbox(settings, SystemRuntime()).serving(_HERE, port) as url:
-                print_line(f"The sandbox is at {url}")
-                print_line(f"export SLACK_API_URL={url.rstrip('/')}/api/")
-                print_line(f"export SLACK_BOT_TOKEN={settings.bots[0].token}")
-                await stop.wait()
-        except OSError as error:
-            message = f"The sandbox can't listen on port {port}: {error.strerror}."
-            raise ConfigurationError(message, remedy="Choose another one with --port; 0 takes a free one.") from error
+        async with Sandbox(settings).serving(_HERE, port) as url:
+            print_line(f"The sandbox is at {url}")
+            print_line(f"export SLACK_API_URL={url.rstrip('/')}/api/")
+            print_line(f"export SLACK_BOT_TOKEN={settings.bots[0].token}")
+            await stop.wait()
