@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kizami.cli.check import check
+from kizami.cli.demo import demo
 from kizami.cli.exit_codes import ExitCode, exit_code_of
 from kizami.cli.jobs import jobs
 from kizami.cli.mirror import mirror
@@ -47,7 +48,7 @@ def commands() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    for command in (run, check, tick, sandbox, mirror):
+    for command in (run, check, tick, sandbox, mirror, demo):
         app.command()(command)
     app.add_typer(schedules, name="schedules")
     app.add_typer(jobs, name="jobs")
