@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from kizami import Kizami, Tick
 from kizami.core.states import JobState
@@ -15,7 +14,7 @@ from kizami.testing.world import World
 MINUTE_MS = 60_000
 
 
-def noting(app: Kizami, name: str, **rule: Any) -> list[int]:
+def noting(app: Kizami, name: str, cron: str, time_zone: str = "UTC") -> list[int]:
     """Add a schedule whose job notes its tick, and return the notes."""
     ticks: list[int] = []
 
@@ -23,14 +22,14 @@ def noting(app: Kizami, name: str, **rule: Any) -> list[int]:
         ticks.append(tick.scheduled_at_ms)
 
     performer = app.performer(binding=name.replace("-", "_"))(note)
-    app.schedule(name, performer, **rule)
+    app.schedule(name, performer, cron=cron, time_zone=time_zone)
     return ticks
 
 
 def test_each_tick_of_a_year_with_daylight_saving_is_one_job() -> None:
     app = Kizami()
-    daily = noting(app, "daily", cron="30 2 * * *", time_zone="America/New_York")
-    hourly = noting(app, "six-hourly", cron="0 */6 * * *", time_zone="Europe/Berlin")
+    daily = noting(app, "daily", "30 2 * * *", "America/New_York")
+    hourly = noting(app, "six-hourly", "0 */6 * * *", "Europe/Berlin")
     with World(app, start="2026-01-01T00:00:30") as world:
         begin = world.clock.now_ms()
         world.run_until("2027-01-01T00:00:30")

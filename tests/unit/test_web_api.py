@@ -11,9 +11,10 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from kizami import Kizami
-from kizami.runtime import sortable_id
+from kizami.runtime import SystemClock, SystemRuntime, sortable_id
 from kizami.store.protocol import NewDelivery
 from kizami.web.asgi import build
+from kizami.web.counts import Counts
 from kizami.web.problems import MEDIA_TYPE
 from tests.unit.web_site import AUTH, OPERATOR, ORIGIN, Site, bearer, client, open_site, routes
 
@@ -266,6 +267,36 @@ async def test_stats_count_every_state(site: Site) -> None:
     assert stats["jobs"]["SCHEDULED"] == 1
     assert stats["jobs"]["FAILED"] == 0
     assert stats["workers"] == 1
+
+
+async def test_a_count_is_kept_for_ten_times_as_long_as_it_took(tmp_path: Path) -> None:
+    """B073: many open dashboards don't keep a large database busy counting."""
+    clock = _SlowClock()
+    app = Kizami("demo", database_url=f"sqlite:///{tmp_path / 'counts.db'}", runtime=SystemRuntime(clock=clock))
+    await app.open()
+    counts = Counts(app)
+    first = await counts.jobs()
+    clock.wait(1)
+    assert await counts.jobs() is first
+    clock.wait(100 * _SlowClock.STEP_MS)
+    assert await counts.jobs() is not first
+    await app.close()
+
+
+class _SlowClock(SystemClock):
+    """A clock that moves on by a step whenever anything reads it."""
+
+    STEP_MS = 1_000
+
+    def __init__(self) -> None:
+        self._boot = 0
+
+    def boot_ms(self) -> int:
+        self._boot += self.STEP_MS
+        return self._boot
+
+    def wait(self, milliseconds: int) -> None:
+        self._boot += milliseconds
 
 
 async def test_without_a_database_the_answer_is_503_with_the_reason(site: Site) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
+from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.jobs import Jobs
 from kizami.app.performer import JobRequest, Performer
 from kizami.app.schedules import Schedules
 from kizami.core.errors import DefinitionError
 from kizami.core.names import require_binding, require_name
-from kizami.core.options import JobOptions, OptionChanges
+from kizami.core.options import JobOptions
 from kizami.engine.settings import WorkerSettings
 from kizami.engine.worker import Worker
 from kizami.runtime import Runtime, SystemRuntime
@@ -21,29 +22,13 @@ from kizami.store.sqlite.store import SqliteStore, path_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from datetime import timedelta
-    from typing import Unpack
 
     from kizami.core.window import Finding, Window
     from kizami.core.zone import TimeZone
-    from kizami.engine.context import JobContext
     from kizami.store.protocol import Store
 
-P = TypeVar("P")
 DATABASE_URL = "KIZAMI_DATABASE_URL"
 DEFAULT_URL = "sqlite:///kizami.db"
-
-
-class PerformerDecorator(Protocol):
-    """What `app.performer(...)` with arguments returns."""
-
-    @overload
-    def __call__(self, function: Callable[[JobContext], object], /) -> Performer[None]: ...
-    @overload
-    def __call__(self, function: Callable[[P, JobContext], object], /) -> Performer[P]: ...
-    @overload
-    def __call__(self, function: Callable[[P], object], /) -> Performer[P]: ...
-    @overload
-    def __call__(self, function: Callable[[], object], /) -> Performer[None]: ...
 
 
 class Kizami:
@@ -67,7 +52,7 @@ class Kizami:
         self.settings = WorkerSettings() if settings is None else settings
         self._url = database_url
         self._store = store
-        self._performers: dict[str, Performer[Any]] = {}
+        self._performers: dict[str, Performer[Any, Any]] = {}
         self._schedules: dict[str, ScheduleInCode] = {}
 
     @property
@@ -79,7 +64,7 @@ class Kizami:
         return self._store
 
     @property
-    def performers(self) -> dict[str, Performer[Any]]:
+    def performers(self) -> dict[str, Performer[Any, Any]]:
         """Return the performers by binding."""
         return dict(self._performers)
 
@@ -103,36 +88,15 @@ class Kizami:
         found = self._schedules.get(schedule)
         return found.zone if found else None
 
-    @overload
-    def performer(self, function: Callable[[JobContext], object], /) -> Performer[None]: ...
-    @overload
-    def performer(self, function: Callable[[P, JobContext], object], /) -> Performer[P]: ...
-    @overload
-    def performer(self, function: Callable[[P], object], /) -> Performer[P]: ...
-    @overload
-    def performer(self, function: Callable[[], object], /) -> Performer[None]: ...
-    @overload
-    def performer(self, *, binding: str | None = None, **options: Unpack[OptionChanges]) -> PerformerDecorator: ...
-    def performer(  # type: ignore[misc]  # mypy can't match Unpack in an implementation against its own overloads
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        binding: str | None = None,
-        **options: Unpack[OptionChanges],
-    ) -> Any:
-        """Register a performer, as a decorator with or without arguments; its binding is the function's name.
-
-        A class is made once and its `perform` called. Raises DefinitionError and UnsupportedError.
-        """
-        if function is not None:
-            return self._add_performer(function, binding, dict(options))
-        return lambda decorated: self._add_performer(decorated, binding, dict(options))
+    @property
+    def performer(self) -> PerformerDecorator:
+        """Return the decorator that registers performers: `@app.performer` or `@app.performer(timeout=...)`."""
+        return PerformerDecorator(self._add_performer)
 
     def schedule(
         self,
         name: str,
-        target: Performer[Any],
+        target: Performer[Any, Any],
         *,
         payload: object = None,
         cron: str | Iterable[str] | None = None,
@@ -167,10 +131,10 @@ class Kizami:
 
     def scheduled(
         self, name: str, *, cron: str | Iterable[str] | None = None, every: timedelta | None = None, **more: Any
-    ) -> Callable[[Callable[..., Any]], Performer[None]]:
+    ) -> Callable[[Callable[..., Any]], Performer[None, Any]]:
         """Register a function as performer and schedule in one; it may take a Tick and a JobContext."""
 
-        def decorate(function: Callable[..., Any]) -> Performer[None]:
+        def decorate(function: Callable[..., Any]) -> Performer[None, Any]:
             performer = self._add_performer(function, None, {})
             self.schedule(name, performer, cron=cron, every=every, **more)
             return performer
@@ -237,8 +201,8 @@ class Kizami:
 
     def _add_performer(
         self, function: Callable[..., Any], binding: str | None, options: dict[str, Any]
-    ) -> Performer[Any]:
-        name = require_binding(function.__name__ if binding is None else binding)
+    ) -> Performer[Any, Any]:
+        name = require_binding(_own_name(function) if binding is None else binding)
         if name in self._performers:
             raise DefinitionError(
                 f"Binding {name} is registered twice.", remedy="Give one of them another binding.", field="binding"
@@ -246,17 +210,36 @@ class Kizami:
         owner = f"Performer {name}"
         body = _body(owner, function)
         checked = JobOptions().changed(owner, options)  # type: ignore[arg-type]  # unknown names are refused inside
-        performer: Performer[Any] = Performer(self, name, body, checked)
+        performer: Performer[Any, Any] = Performer(self, name, body, checked)
         self._performers[name] = performer
         return performer
+
+
+def _own_name(function: Callable[..., Any]) -> str:
+    """Return the name that a performer has by itself. Raises DefinitionError."""
+    name = getattr(function, "__name__", None)
+    if callable(function) and isinstance(name, str):
+        return name
+    raise DefinitionError(
+        f"Performer {function!r} has no name of its own, or is no function.",
+        remedy="Decorate a function or a class, or give it a name: @app.performer(binding=...).",
+        field="binding",
+    )
 
 
 def _body(owner: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(function, type):
         return function
-    perform = getattr(function(), "perform", None)
-    if not callable(perform):
+    if not callable(getattr(function, "perform", None)):
         raise DefinitionError(
             f"{owner}: class {function.__name__} has no method perform.", remedy="Add one.", field="perform"
         )
-    return perform  # type: ignore[no-any-return]  # callable was asked above
+    try:
+        made = function()
+    except TypeError as error:
+        raise DefinitionError(
+            f"{owner}: class {function.__name__} can't be made without arguments ({error}).",
+            remedy="Give its parameters defaults; what a job needs belongs into its payload.",
+            field="perform",
+        ) from error
+    return made.perform  # type: ignore[no-any-return]  # callable was asked above

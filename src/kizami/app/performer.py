@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kizami.core.zone import TimeZone
 
 P = TypeVar("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class JobRequest:
     new: NewJob
 
 
-class Performer(Generic[P]):
+class Performer(Generic[P, R]):
     """A function (or class with `perform`) that does jobs, under the name of its binding."""
 
     def __init__(self, app: Kizami, binding: str, function: Callable[..., object], options: JobOptions) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kizami.cli.check import check
-from kizami.cli.demo import ITS_OWN_OPTIONS, demo
+from kizami.cli.demo import demo
 from kizami.cli.exit_codes import ExitCode, exit_code_of
 from kizami.cli.jobs import jobs
 from kizami.cli.mirror import mirror
@@ -48,9 +48,8 @@ def commands() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    for command in (run, check, tick, sandbox, mirror):
+    for command in (run, check, tick, sandbox, mirror, demo):
         app.command()(command)
-    app.command(context_settings=ITS_OWN_OPTIONS)(demo)
     app.add_typer(schedules, name="schedules")
     app.add_typer(jobs, name="jobs")
     return app

@@ -32,8 +32,12 @@ class PayloadType:
         """Return a payload as compact JSON. Raises PayloadError naming the place."""
         try:
             checked = self._adapter.validate_python(value)
-            self._refuse_non_json(self._adapter.dump_python(checked), "payload", 0)  # JSON mode writes null for NaN
-            plain = self._adapter.dump_python(checked, mode="json")
+            self._refuse_non_json(
+                self._adapter.dump_python(checked, warnings=False), "payload", 0
+            )  # JSON mode writes null for NaN
+            plain = self._adapter.dump_python(checked, mode="json", warnings=False)
+            # pydantic takes an instance of the type as it is, even with wrong fields: what is stored must fit too.
+            self._adapter.validate_python(plain)
         except ValidationError as error:
             raise self._refusal(error) from None
         except (ValueError, TypeError) as error:

@@ -67,6 +67,13 @@ class Verdict:
         """Return the verdict under the names that it is printed with."""
         return asdict(self)
 
+    def holds(self, *, lookup: bool) -> bool:
+        """Tell whether the run showed what the demo promises; without look-up, a lost answer may double a post."""
+        ticks = self.ticks_fired + self.ticks_skipped + self.ticks_missed + self.ticks_failed
+        doubled = self.duplicated == 0 if lookup else self.duplicated >= 1
+        whole = self.lost == 0 and self.notices_due == self.notices_delivered
+        return whole and doubled and self.board_posts == 1 and ticks == self.ticks_planned
+
 
 async def verify(seed: int, *, lookup: bool = True, rounds: int = ROUNDS_FULL) -> Verdict:
     """Replay everything once. Takes under 300 s with the full number of kills."""
