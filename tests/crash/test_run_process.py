@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 from urllib.request import urlopen
 
 import pytest
 
+from kizami.sandbox.hooks import Call, Phase
+from kizami.sandbox.server import Sandbox
 from tests.unit.cli_project import OUR_VARIABLES, kizami_process, process_environment
 
 APP = """
@@ -137,3 +141,30 @@ def test_the_sandbox_prints_what_a_mirror_needs_and_a_mirror_posts_there(
         process.send_signal(signal.SIGTERM)
         process.communicate()
         assert process.returncode == 0
+
+
+async def test_a_mirror_outlives_a_failing_query_and_shows_the_rows_once_it_works(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = asyncio.Event()
+
+    async def on_accepted(_: Call) -> None:
+        shown.set()
+
+    sandbox = Sandbox()
+    sandbox.hooks.add(Phase.ACCEPTED, on_accepted, method="chat.postMessage")
+    with closing(sqlite3.connect(folder / "shop.sqlite")) as shop:
+        shop.execute("CREATE TABLE other (id INTEGER)")
+        async with sandbox.serving():
+            monkeypatch.setenv("SLACK_API_URL", f"{sandbox.url.rstrip('/')}/api/")
+            monkeypatch.setenv("KIZAMI_MIRROR_DATABASE_URL", "sqlite:///shop.sqlite")
+            options = ("--query", "SELECT * FROM orders", "--channel", "C0STATUS", "--every", "1s", "--no-web")
+            with _started(folder, "mirror", *options) as process:
+                await asyncio.to_thread(_line_with, process.stderr, "failed: no such table: orders")
+                assert not sandbox.log.posts()
+                shop.execute("CREATE TABLE orders (id INTEGER)")
+                async with asyncio.timeout(60):
+                    await shown.wait()
+                process.send_signal(signal.SIGTERM)
+                await asyncio.to_thread(process.communicate)
+                assert process.returncode == 0

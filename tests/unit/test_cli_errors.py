@@ -128,3 +128,16 @@ def test_a_missing_command_line_package_is_a_sentence() -> None:
     done = subprocess.run(command, env=process_environment(), capture_output=True, text=True, check=False)
     assert (done.returncode, "Install kizami[cli]" in done.stderr) == (3, True)
     assert "Traceback" not in done.stderr
+
+
+def test_the_demo_has_its_own_options_and_refuses_others(project: Project) -> None:
+    assert "--verify" in project.run("demo", "--help").out
+    ran = project.run("demo", "--nosuchoption")
+    assert (ran.code, "No such option" in ran.err) == (2, True)
+
+
+def test_no_command_loads_what_only_another_one_needs() -> None:
+    program = "import kizami.cli.commands, sys; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=process_environment(), capture_output=True, text=True, check=True)
+    assert not {"fastapi", "starlette", "sqlalchemy", "slack_sdk", "uvicorn", "kizami.demo"} & set(done.stdout.split())
