@@ -61,10 +61,14 @@ async def test_an_operation_in_the_wrong_state_says_which(whole: Store, operatio
     assert caught.value.remedy
 
 
-async def test_a_scheduled_job_is_not_retried(whole: Store) -> None:
+async def test_a_job_that_has_not_ended_is_not_retried(whole: Store) -> None:
     (answer,) = await whole.jobs.enqueue([new_job("a")])
-    with pytest.raises(WrongStateError):
+    with pytest.raises(WrongStateError, match="is SCHEDULED"):
         await whole.jobs.retry(APP, answer.job_id)
+    job = await take_one(whole)
+    with pytest.raises(WrongStateError, match="is QUEUED"):
+        await whole.jobs.retry(APP, answer.job_id)
+    assert await report(whole, completed(job))
 
 
 @pytest.mark.parametrize("operation", ["retry", "cancel"])

@@ -32,6 +32,7 @@ ONLY_BY_REPORT = {("QUEUED", "CANCELLED"), ("RUNNING", "CANCELLED")}
 def test_a_job_moves_along_the_arrows_and_nowhere_else(current: JobState, target: JobState) -> None:
     arrow = (str(current), str(target))
     assert may_move(current, target, Actor.OTHERS) is (arrow in ALLOWED)
+    assert may_move(current, target, Actor.OPERATOR) is (arrow in ALLOWED and current not in ACTIVE)
     assert may_move(current, target, Actor.PERFORMER) is (arrow in ALLOWED | ONLY_BY_REPORT)
 
 

@@ -80,6 +80,9 @@ class Database:
         connection = connect(self.path, busy_ms=self._busy_ms)
         try:
             migrate(connection, self.clock.now_ms())
+        except StoreError:
+            connection.close()
+            raise
         except sqlite3.Error as error:
             connection.close()
             raise translate(error, self.path) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kizami.core.errors import NotFoundError
 from kizami.core.names import job_id, split_job_id
-from kizami.core.states import JobState, require_move
+from kizami.core.states import Actor, JobState, require_move
 from kizami.store.protocol import Enqueued, Horizon
 from kizami.store.sqlite import job_queries, job_reports, job_taking
 from kizami.store.sqlite.job_rows import claimed_job, insert_values
@@ -218,5 +218,5 @@ def _operate(connection: sqlite3.Connection, moment: Moment, app: str, wanted: s
             f"There is no job {wanted}.", remedy="List the jobs; one that ended long ago is removed.", job_id=wanted
         )
     target = JobState.SCHEDULED if statement == "retry" else JobState.CANCELLED
-    require_move(wanted, JobState(row["state"]), target)
+    require_move(wanted, JobState(row["state"]), target, Actor.OPERATOR)
     connection.execute(SQL[statement], {"key": row["key"], "now": moment.now})

@@ -152,7 +152,7 @@ def _floor(row: sqlite3.Row) -> EpochMs:
     That is the plan itself, except where the plan is a due tick of an older timing: the present one has planned nothing
     until its anchor, and what is settled stays settled.
     """
-    return max(int(row["planned_at"]), int(row["anchor_at"]), int(row["settled_at"] or 0))
+    return int(max(row["planned_at"], row["anchor_at"], row["settled_at"] or 0))
 
 
 def _stretch(row: sqlite3.Row, until: EpochMs) -> tuple[int, EpochMs]:
