@@ -32,7 +32,9 @@ class PayloadType:
         """Return a payload as compact JSON. Raises PayloadError naming the place."""
         try:
             checked = self._adapter.validate_python(value)
-            self._refuse_non_json(self._adapter.dump_python(checked, warnings=False), "payload", 0)  # JSON mode writes null for NaN
+            self._refuse_non_json(
+                self._adapter.dump_python(checked, warnings=False), "payload", 0
+            )  # JSON mode writes null for NaN
             plain = self._adapter.dump_python(checked, mode="json", warnings=False)
             # pydantic takes an instance of the type as it is, even with wrong fields: what is stored must fit too.
             self._adapter.validate_python(plain)
