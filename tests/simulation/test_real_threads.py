@@ -104,7 +104,8 @@ async def test_payload_functions_that_never_return_delay_no_other_schedule(
         hanging = await app.schedules.ledger("hanging-39")
     assert {line.outcome for line in well} == {FireOutcome.FIRED}
     assert max(line.acted_at - line.planned_at for line in well) < 900
-    assert {line.outcome for line in hanging} == {FireOutcome.FAILED}
+    assert {line.outcome for line in hanging} <= {FireOutcome.FAILED, FireOutcome.MISSED}
+    assert hanging
 
 
 async def test_a_hanging_thread_keeps_no_slot_from_other_jobs_and_its_late_answer_is_ignored(

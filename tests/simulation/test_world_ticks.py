@@ -69,7 +69,7 @@ def test_a_wall_clock_stepped_back_doubles_no_tick_and_costs_no_job_its_worker()
         await app.runtime.clock.sleep(300)
         ends.append("slow")
 
-    with World(app, start="2026-03-01T11:00:30", settings=app.settings) as world:
+    with World(app, start="2026-03-01T11:40:30", settings=app.settings) as world:
         world.run_until("2026-03-01T12:00:25")
         before = list(ticks)
         job_id = world.wait(slow.enqueue())
@@ -79,7 +79,7 @@ def test_a_wall_clock_stepped_back_doubles_no_tick_and_costs_no_job_its_worker()
         assert ticks == before
         world.run_until("2026-03-01T12:05:02")
         job = world.wait(app.jobs.get(job_id))
-    assert len(before) == len(set(before)) == 12
+    assert len(before) == len(set(before)) == 4
     assert ticks == [*before, before[-1] + 5 * MINUTE_MS]
     assert job is not None
     assert (job.state, job.attempt, ends) == (JobState.COMPLETED, 1, ["slow"])
@@ -276,3 +276,28 @@ def test_a_sync_payload_function_runs_in_a_thread_and_takes_no_virtual_time() ->
 
 def at_ms(text: str) -> int:
     return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def test_no_settled_tick_is_planned_again_by_a_resume_or_a_redefinition_after_a_step_back() -> None:
+    """B026: what was fired or dropped up to the last settled tick stays so, whatever the wall clock shows now."""
+    app, changed = Kizami(), Kizami()
+    ticks = noting(app, "hourly", "0 * * * *")
+    later = noting(changed, "hourly", "*/30 * * * *")
+    with World(app) as world:
+        world.run_until("2026-01-01T01:00:01")
+        world.stop(app)
+        world.run_until("2026-01-01T06:30")
+        world.start(app)
+        world.run_for(timedelta(seconds=1))
+        assert ticks == [at_ms("2026-01-01T01:00"), at_ms("2026-01-01T02:00")]
+        world.step_wall_clock(timedelta(hours=-3))
+        world.wait(app.schedules.pause("hourly"))
+        resumed = world.wait(app.schedules.resume("hourly"))
+        assert resumed.next_at == at_ms("2026-01-01T07:00")
+        world.stop(app)
+        with changed.rebound(runtime=app.runtime, store=world.store, settings=app.settings):
+            world.start(changed)
+            world.run_for(timedelta(hours=4))
+            world.stop(changed)
+    assert ticks[2:] == []
+    assert later[0] == at_ms("2026-01-01T06:30")
