@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -86,6 +87,17 @@ async def test_every_acceptance_is_in_the_file_before_its_answer(
         "answer_lost",
         {"delivery": "d-2"},
     )
+
+
+async def test_whoever_waits_for_the_log_is_woken_by_what_is_accepted(sandbox: Sandbox, slack: AsyncWebClient) -> None:
+    waiting = asyncio.create_task(sandbox.log.until(lambda log: len(log.posts(ALERTS)) == 2))
+    given_up = asyncio.create_task(sandbox.log.until(lambda log: log.last_seq > 99))
+    await deliver(slack, "d-1")
+    given_up.cancel()
+    assert not waiting.done()
+    await deliver(slack, "d-2")
+    await waiting
+    await sandbox.log.until(lambda log: log.posts()[0].answered)
 
 
 @pytest.mark.parametrize("sandbox_settings", [SandboxSettings(entries_kept=2, rate_limited=False)])

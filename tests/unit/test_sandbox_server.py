@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,14 +15,14 @@ from slack_sdk.web.async_client import AsyncWebClient
 from kizami.core.errors import ConfigurationError
 from kizami.sandbox.faults import Fault
 from kizami.sandbox.server import Sandbox
-from kizami.sandbox.settings import SandboxSettings
+from kizami.sandbox.settings import BotSeed, ChannelSeed, Rates, SandboxSettings
 from tests.unit.sandbox_slack import STATUS, TOKEN
 
 pytest_plugins = ["kizami.testing.slack_sandbox"]
 
 _PROGRAM = """
 from kizami.sandbox.server import run_sandbox
-from kizami.sandbox.settings import SandboxSettings
+from kizami.sandbox.settings import BotSeed, ChannelSeed, Rates, SandboxSettings
 
 run_sandbox(SandboxSettings(team="from a program"), port=0, on_ready=lambda sandbox: print(sandbox.url, flush=True))
 print("ended")
@@ -128,3 +129,21 @@ async def test_closing_waits_for_nothing_that_is_to_be_accepted_late() -> None:
             await client.chat_postMessage(channel=STATUS, text="x")
     assert sandbox.log.posts() == []
     assert [task for task in asyncio.all_tasks() if "late" in task.get_name()] == []
+
+
+@pytest.mark.parametrize(
+    ("field", "settings"),
+    [
+        ("time_scale", {"time_scale": 0}),
+        ("edit_window_s", {"edit_window_s": -1}),
+        ("rates", {"rates": Rates(posts_per_second=0)}),
+        ("messages_kept", {"messages_kept": 0}),
+        ("channels", {"channels": (ChannelSeed("C1", "a"), ChannelSeed("C1", "b"))}),
+        ("channels", {"channels": (ChannelSeed("C1", "a"), ChannelSeed("C2", "a"))}),
+        ("channels", {"channels": (ChannelSeed("", "a"),)}),
+        ("bots", {"bots": (BotSeed(), BotSeed(name="twin"))}),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_by_name(field: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=f"SandboxSettings.{field}"):
+        SandboxSettings(**settings)
