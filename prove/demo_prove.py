@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 
-from kizami.demo.command import is_good
 from kizami.demo.verify import verify
 
 SEEDS = 5
+BOARD_EDITS_LEAST = 100
 
 
 def prove(seed: int) -> dict[str, object]:
@@ -18,10 +18,10 @@ def prove(seed: int) -> dict[str, object]:
     figures: dict[str, object] = {}
     for each in range(seed, seed + SEEDS):
         verdict = asyncio.run(verify(each))
-        assert is_good(verdict, lookup=True), f"seed {each}: {verdict}"
-        assert verdict.board_edits >= 100, f"seed {each}: {verdict}"
+        assert verdict.holds(lookup=True), f"seed {each}: {verdict}"
+        assert verdict.board_edits >= BOARD_EDITS_LEAST, f"seed {each}: {verdict}"
         figures[f"seed {each}"] = verdict.as_json()
     verdict = asyncio.run(verify(seed, lookup=False))
-    assert is_good(verdict, lookup=False), f"without look-up: {verdict}"
+    assert verdict.holds(lookup=False), f"without look-up: {verdict}"
     figures["without look-up"] = verdict.as_json()
     return figures

@@ -13,6 +13,7 @@ from kizami.store.sqlite.database import Database
 from kizami.store.sqlite.deliveries import SqliteDeliveryStore
 from kizami.store.sqlite.gates import SqliteGateStore
 from kizami.store.sqlite.leases import SqliteLeaseStore
+from kizami.store.sqlite.schedules import SqliteScheduleStore
 
 START_MS = 1_780_000_000_000
 
@@ -40,16 +41,6 @@ class HandClock:
         self.boot += ms
 
 
-class _Now:
-    """The one question that the mirror asks the schedules' room."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def now(self) -> int:
-        return await self._database.read(lambda _, moment: moment.now)
-
-
 class MirrorStore:
     """The rooms that the mirror uses, over one database."""
 
@@ -60,7 +51,7 @@ class MirrorStore:
         self.boards = SqliteBoardStore(database)
         self.gates = SqliteGateStore(database)
         self.cursors = SqliteCursorStore(database)
-        self.schedules = _Now(database)
+        self.schedules = SqliteScheduleStore(database)
 
 
 @asynccontextmanager

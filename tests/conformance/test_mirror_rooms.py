@@ -16,6 +16,7 @@ from kizami.store.protocol import (
     NewDelivery,
 )
 from kizami.store.sqlite import boards, deliveries, leases
+from kizami.store.sqlite.statements import load
 from tests.conformance.mirror_store import HandClock, MirrorStore, mirror_store
 
 APP, CHANNEL = "shop", "C1"
@@ -365,3 +366,24 @@ async def test_parked_content_is_remembered(store: MirrorStore) -> None:
     assert await store.boards.park(APP, await claimed_board(store), "h9", "invalid_blocks")
     (board,) = await store.boards.list(APP)
     assert (board.parked_hash, board.note, board.off) == ("h9", "invalid_blocks", False)
+
+
+async def test_the_queue_is_read_from_its_index(store: MirrorStore) -> None:
+    """What was delivered long ago costs nothing when the next items are looked for."""
+    facts = {
+        "app": APP,
+        "channel": CHANNEL,
+        "until": TODAY,
+        "limit": 9,
+        "boot": 0,
+        "boot_id": "",
+        "after_due": "",
+        "after_seq": 0,
+    }
+    plan = await store.database.read(
+        lambda connection, _: [
+            row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {load('deliveries')['owed']}", facts)
+        ],
+    )
+    assert "kizami_deliveries_owed" in plan[0]
+    assert not any("TEMP B-TREE" in step or "SCAN" in step for step in plan)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kizami.demo.command import is_good
 from kizami.demo.supervisor import PHASES
 from kizami.demo.truth import read_checks, turns_down
 from kizami.demo.verify import verify
@@ -22,5 +21,5 @@ def test_the_recording_holds_what_its_description_says() -> None:
 async def test_nothing_is_lost_or_doubled_through_kills_and_faults() -> None:
     """Every notice arrives once, the board is one message, every planned tick is accounted for (B076)."""
     verdict = await verify(seed=11, rounds=2)
-    assert is_good(verdict, lookup=True), verdict
+    assert verdict.holds(lookup=True), verdict
     assert verdict.kills_by_phase == dict.fromkeys(PHASES, 2)

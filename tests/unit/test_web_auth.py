@@ -33,7 +33,9 @@ def test_a_viewer_alone_leaves_nobody_who_may_act() -> None:
     assert auth.role_of("") is None
 
 
-@pytest.mark.parametrize("token", ["short", "with a space in it", "line\nbreak-line-break", "ひみつのことばひみつのことば!!"])
+@pytest.mark.parametrize(
+    "token", ["short", "with a space in it", "line\nbreak-line-break", "ひみつのことばひみつのことば!!"]
+)
 def test_an_unusable_token_is_refused_when_it_is_read_without_being_told(token: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         Auth.from_environment({OPERATOR_VARIABLE: token})

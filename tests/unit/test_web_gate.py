@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from kizami.web.auth import csrf_token_for
+from kizami.web.auth import Auth, csrf_token_for
 from kizami.web.body import BODY_BYTES_MAX
 from kizami.web.gate import COOKIE
 from kizami.web.headers import SECURITY_HEADERS
@@ -188,12 +188,24 @@ async def test_a_page_without_a_token_asks_for_one_and_comes_back(site: Site) ->
 
 
 async def test_a_cookie_s_token_may_hold_any_character(tmp_path: Path) -> None:
-    from kizami.web.auth import Auth  # noqa: PLC0415
+    strange = 'with; "quotes", %3B é'
+    headers = {"Cookie": f"{COOKIE}={quote(strange, safe='')}"}
+    async with open_site(tmp_path, Auth(operator=lambda: strange)) as site, site.asking(headers) as client:
+        assert (await client.get("/jobs")).status_code == 200
 
-    token = 'strange; "token", %3B é'
-    async with open_site(tmp_path, Auth(operator=lambda: token)) as site:
-        async with site.asking({"Cookie": f"{COOKIE}={quote(token, safe='')}"}) as client:
-            assert (await client.get("/jobs")).status_code == 200
+
+async def test_a_source_that_fails_lets_nobody_in_and_tells_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def vault() -> str:
+        raise OSError("the vault at 10.0.0.7 is sealed")
+
+    async with open_site(tmp_path, Auth(operator=vault)) as site, site.as_operator() as client:
+        answers = [await client.request(*route) for route in (*_READS, *_WRITES)]
+        assert {answer.status_code for answer in answers} == {500}
+        assert not [answer for answer in answers if "10.0.0.7" in answer.text]
+        assert (await client.get("/healthz")).status_code == 200
+    assert "10.0.0.7" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])

@@ -1,4 +1,4 @@
-"""A dashboard in front of a real app on a SQLite file, without a worker, so that nothing moves but what a test moves."""
+"""A dashboard in front of a real app on a SQLite file; no worker runs, so nothing moves but what a test moves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 from fastapi.routing import APIRoute
@@ -51,7 +52,7 @@ def routes(*methods: str) -> list[tuple[str, str]]:
         (method, prefix + _filled(route.path))
         for prefix, route in every
         if isinstance(route, APIRoute)
-        for method in sorted(route.methods)
+        for method in sorted(route.methods or ())
         if method in methods
     ]
 
@@ -103,18 +104,18 @@ def greeting_app(path: Path) -> Kizami:
     app = Kizami("demo", database_url=f"sqlite:///{path}")
 
     @app.performer
-    async def greet(payload: object) -> object:
-        return payload
+    def greet(payload: Any) -> None:
+        raise AssertionError(f"no worker runs here, yet {payload!r} was performed")
 
     app.schedule("hourly", greet, payload={}, cron="0 * * * *", time_zone="Asia/Tokyo")
     app.schedule("nightly", greet, payload={}, every=timedelta(days=1), lease="night")
     return app
 
 
-async def register(app: Kizami, host: str = "somewhere") -> None:
+async def register(app: Kizami, worker_id: str = WORKER, host: str = "somewhere") -> None:
     """Do what a worker does when it starts."""
     process = ProcessIdentity(host, "boot", "namespace", 1, "started")
-    await app.store.workers.register(Worker(WORKER, app.name, process, ("greet",)))
+    await app.store.workers.register(Worker(worker_id, app.name, process, ("greet",)))
     await app.store.schedules.register(app.name, [entry.scheduled().definition for entry in app.definitions])
 
 

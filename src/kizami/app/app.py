@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
 
+from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.jobs import Jobs
 from kizami.app.performer import JobRequest, Performer
 from kizami.app.schedules import Schedules
 from kizami.core.errors import DefinitionError
 from kizami.core.names import require_binding, require_name
-from kizami.core.options import JobOptions, OptionChanges
+from kizami.core.options import JobOptions
 from kizami.engine.settings import WorkerSettings
 from kizami.engine.worker import Worker
 from kizami.runtime import Runtime, SystemRuntime
 from kizami.store.sqlite.store import SqliteStore, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from datetime import timedelta
-    from typing import Unpack
 
     from kizami.core.window import Finding, Window
     from kizami.core.zone import TimeZone
-    from kizami.engine.context import JobContext
     from kizami.store.protocol import Store
 
-P = TypeVar("P")
-R = TypeVar("R")
 DATABASE_URL = "KIZAMI_DATABASE_URL"
 DEFAULT_URL = "sqlite:///kizami.db"
-
-
-class PerformerDecorator(Protocol):
-    """What `app.performer(...)` with arguments returns."""
-
-    @overload
-    def __call__(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
 
 
 class Kizami:
@@ -102,29 +88,10 @@ class Kizami:
         found = self._schedules.get(schedule)
         return found.zone if found else None
 
-    @overload
-    def performer(self, function: Callable[[P, JobContext], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def performer(self, function: Callable[[P], Awaitable[R] | R], /) -> Performer[P, R]: ...
-    @overload
-    def performer(self, function: Callable[[], Awaitable[R] | R], /) -> Performer[None, R]: ...
-    @overload
-    def performer(self, *, binding: str | None = None, **options: Unpack[OptionChanges]) -> PerformerDecorator: ...
-    def performer(  # type: ignore[misc]  # mypy can't match Unpack in an implementation against its own overloads
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        binding: str | None = None,
-        **options: Unpack[OptionChanges],
-    ) -> Any:
-        """Register a performer, as a decorator with or without arguments; its binding is the function's name.
-
-        A class is made once and its `perform` called. Raises DefinitionError and UnsupportedError.
-        """
-        if function is not None:
-            return self._add_performer(function, binding, dict(options))
-        return lambda decorated: self._add_performer(decorated, binding, dict(options))
+    @property
+    def performer(self) -> PerformerDecorator:
+        """Return the decorator that registers performers: `@app.performer` or `@app.performer(timeout=...)`."""
+        return PerformerDecorator(self._add_performer)
 
     def schedule(
         self,
@@ -209,17 +176,33 @@ class Kizami:
             if not worker:
                 yield self
                 return
-            scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
-            engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
-            async with engine.running():
+            async with self.working():
                 yield self
         finally:
             await self.close()
 
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[Kizami]:
+        """Fire ticks and perform jobs while the body runs, on a store that is open already."""
+        scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
+        engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
+        async with engine.running():
+            yield self
+
+    @contextmanager
+    def rebound(self, *, runtime: Runtime, store: Store, settings: WorkerSettings) -> Iterator[Kizami]:
+        """Put this app into another world while the body runs: other clocks, chance, store and pace."""
+        before = self.runtime, self._store, self.settings
+        self.runtime, self._store, self.settings = runtime, store, settings
+        try:
+            yield self
+        finally:
+            self.runtime, self._store, self.settings = before
+
     def _add_performer(
         self, function: Callable[..., Any], binding: str | None, options: dict[str, Any]
     ) -> Performer[Any, Any]:
-        name = require_binding(function.__name__ if binding is None else binding)
+        name = require_binding(_own_name(function) if binding is None else binding)
         if name in self._performers:
             raise DefinitionError(
                 f"Binding {name} is registered twice.", remedy="Give one of them another binding.", field="binding"
@@ -232,12 +215,31 @@ class Kizami:
         return performer
 
 
+def _own_name(function: Callable[..., Any]) -> str:
+    """Return the name that a performer has by itself. Raises DefinitionError."""
+    name = getattr(function, "__name__", None)
+    if callable(function) and isinstance(name, str):
+        return name
+    raise DefinitionError(
+        f"Performer {function!r} has no name of its own, or is no function.",
+        remedy="Decorate a function or a class, or give it a name: @app.performer(binding=...).",
+        field="binding",
+    )
+
+
 def _body(owner: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(function, type):
         return function
-    perform = getattr(function(), "perform", None)
-    if not callable(perform):
+    if not callable(getattr(function, "perform", None)):
         raise DefinitionError(
             f"{owner}: class {function.__name__} has no method perform.", remedy="Add one.", field="perform"
         )
-    return perform  # type: ignore[no-any-return]  # callable was asked above
+    try:
+        made = function()
+    except TypeError as error:
+        raise DefinitionError(
+            f"{owner}: class {function.__name__} can't be made without arguments ({error}).",
+            remedy="Give its parameters defaults; what a job needs belongs into its payload.",
+            field="perform",
+        ) from error
+    return made.perform  # type: ignore[no-any-return]  # callable was asked above

@@ -132,7 +132,11 @@ def define(
     _require(owner, "overlap", overlap, OVERLAPS)
     _require(owner, "driver", driver, DRIVERS)
     if lease is not None:
-        require_name("Lease", lease)
+        require_name(f"{owner}: lease", lease)
+    if window is not None and not isinstance(window, Window):
+        raise DefinitionError(
+            f"{owner}: window is {window!r}.", remedy='Give kizami.Window("08:00", "21:00").', field="window"
+        )
     checked = target.check_options(owner, options)
     if target.takes_payload and not callable(payload):
         try:

@@ -10,7 +10,7 @@ from kizami.core.errors import DefinitionError, InvalidInputError
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _BINDING: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 _JOB_ID: Final = re.compile(
-    r"(?P<binding>[A-Za-z_][A-Za-z0-9_]*)#(?P<shard>[0-9]{1,6}):(?P<local>[A-Za-z0-9_.-]{1,200})", re.ASCII
+    r"(?P<binding>[A-Za-z_][A-Za-z0-9_]*)#(?P<shard>0|[1-9][0-9]{0,5}):(?P<local>[A-Za-z0-9_.-]{1,200})", re.ASCII
 )
 
 

@@ -32,13 +32,18 @@ class PayloadType:
         """Return a payload as compact JSON. Raises PayloadError naming the place."""
         try:
             checked = self._adapter.validate_python(value)
-            plain = self._adapter.dump_python(checked, mode="json")
+            self._refuse_non_json(
+                self._adapter.dump_python(checked, warnings=False), "payload", 0
+            )  # JSON mode writes null for NaN
+            plain = self._adapter.dump_python(checked, mode="json", warnings=False)
+            # pydantic takes an instance of the type as it is, even with wrong fields: what is stored must fit too.
+            self._adapter.validate_python(plain)
         except ValidationError as error:
             raise self._refusal(error) from None
         except (ValueError, TypeError) as error:
             raise PayloadError(f"{self._owner}: the payload is not JSON ({error}).", path="payload") from error
         self._refuse_non_json(plain, "payload", 0)
-        text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = self._compact(plain)
         if len(text) > PAYLOAD_CHARACTERS_MAX:
             raise PayloadError(
                 f"{self._owner}: the payload is {len(text)} characters of JSON.",
@@ -53,6 +58,12 @@ class PayloadType:
             return self._adapter.validate_python(json.loads(text))
         except ValidationError as error:
             raise self._refusal(error) from None
+
+    def _compact(self, plain: object) -> str:
+        try:
+            return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        except ValueError as error:  # an integer of thousands of digits
+            raise PayloadError(f"{self._owner}: the payload is not JSON ({error}).", path="payload") from error
 
     def _refusal(self, error: ValidationError) -> PayloadError:
         first = error.errors(include_url=False, include_context=False)[0]
@@ -71,7 +82,7 @@ class PayloadType:
             for key, inner in value.items():
                 self._refuse_non_json(key, f"{path} (a key)", depth + 1)
                 self._refuse_non_json(inner, f"{path}.{key}", depth + 1)
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple | set | frozenset):
             for index, inner in enumerate(value):
                 self._refuse_non_json(inner, f"{path}.{index}", depth + 1)
 

@@ -25,9 +25,10 @@ class JobState(StrEnum):
 
 
 class Actor(StrEnum):
-    """Who asks for a transition: the performer's own report may do what an operator may not."""
+    """Who asks for a transition: a claimed job is moved by its performer's report or a takeover, not by operators."""
 
     PERFORMER = "performer"
+    OPERATOR = "operator"
     OTHERS = "others"
 
 
@@ -52,6 +53,8 @@ ENDED: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.STALLED})
 
 def may_move(current: JobState, target: JobState, actor: Actor = Actor.OTHERS) -> bool:
     """Tell whether a job may go from one state to another when `actor` asks."""
+    if actor is Actor.OPERATOR and current in ACTIVE:
+        return False
     if target is JobState.CANCELLED and current in _CANCELLED_BY_REPORT:
         return actor is Actor.PERFORMER
     return target in _ARROWS[current]

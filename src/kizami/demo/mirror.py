@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kizami.app.app import Kizami
-from kizami.app.tick import Tick
 from kizami.demo.source import Source
 from kizami.engine.lease import LeaseSettings
 from kizami.engine.settings import WorkerSettings
@@ -18,21 +17,30 @@ if TYPE_CHECKING:
 
 STATUS = "C0STATUS"
 ALERTS = "C0ALERTS"
+APP = "demo"
 SCHEDULE = "mirror"
+BATCH = 4
+"""Notices a tick: as many as Slack takes in a burst, so that a tick stays short."""
 SHORT_WINDOWS = WorkerSettings(
     grace_ms=1_000, reap_ms=250, vouch_ms=1_000, stop_ms=5_000, lease=LeaseSettings(beat_ms=500, stale_ms=3_000)
 )
+
+
+def database_url(folder: Path) -> str:
+    """Return where the demo's app keeps what it remembers."""
+    return f"sqlite:///{folder / 'kizami.db'}"
 
 
 def make_app(
     folder: Path, *, every: timedelta, lookup: bool, on_phase: Callable[[str, str], Awaitable[None]] | None
 ) -> Kizami:
     """Return the app over the databases in a folder; Slack's address and token come from the environment."""
-    app = Kizami("demo", database_url=f"sqlite:///{folder / 'kizami.db'}", settings=SHORT_WINDOWS)
+    app = Kizami(APP, database_url=database_url(folder), settings=SHORT_WINDOWS)
     source = Source(str(folder / "checks.db"))
-    slack = Slack(on_phase=on_phase)
+    slack = Slack()
+    slack.on_phase = on_phase
     board = StatusBoard(slack, "services", channel=STATUS, title="Services")
-    notices = Deliveries(slack, channel=ALERTS, lookup=lookup, history_lag=timedelta(milliseconds=200))
+    notices = Deliveries(slack, channel=ALERTS, batch=BATCH, lookup=lookup, history_lag=timedelta(milliseconds=200))
     turns = Cursor("turns")
 
     @app.performer(timeout=timedelta(seconds=5))
@@ -47,6 +55,3 @@ def make_app(
 
     app.schedule(SCHEDULE, sync, every=every, lease=SCHEDULE)
     return app
-
-
-__all__ = ["ALERTS", "SCHEDULE", "STATUS", "Tick", "make_app"]

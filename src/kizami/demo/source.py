@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, text
+
+T = TypeVar("T")
 
 _TABLE: Final = text(
     "CREATE TABLE IF NOT EXISTS checks (id INTEGER PRIMARY KEY, checked_at_ms INTEGER NOT NULL, service TEXT NOT NULL, "
@@ -58,8 +61,8 @@ class Source:
             lambda connection: [dict(row) for row in connection.execute(statement, values).mappings()]
         )
 
-    async def _run(self, work: Any) -> Any:
-        def begin() -> Any:
+    async def _run(self, work: Callable[[Connection], T]) -> T:
+        def begin() -> T:
             with self._engine.begin() as connection:
                 return work(connection)
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 from kizami.core.errors import KizamiError
 
 if TYPE_CHECKING:
-    from kizami.sandbox import Call
+    from kizami.sandbox.hooks import Call
 
+SANDBOX_TOKEN: Final = "xoxb-sandbox"  # noqa: S105 - the stand-in's token opens nothing
 PHASES: Final = ("before_send", "sent", "accepted", "answered", "between_items")
 """Before the send; sent, not accepted; accepted, not answered; answered, not marked; between two items."""
 
@@ -87,14 +88,14 @@ class Supervisor:
             await self.process.wait()
 
     async def at_received(self, call: Call) -> None:
-        """Sandbox hook: a call is in, nothing accepted."""
-        if call.method == "chat.postMessage":
-            await self._at("sent")
+        """Sandbox hook: a post is in, nothing accepted."""
+        del call
+        await self._at("sent")
 
     async def at_accepted(self, call: Call) -> None:
-        """Sandbox hook: a call is accepted, not answered."""
-        if call.method == "chat.postMessage":
-            await self._at("accepted")
+        """Sandbox hook: a post is accepted, not answered."""
+        del call
+        await self._at("accepted")
 
     async def _follow(self, process: asyncio.subprocess.Process) -> None:
         said, answers = process.stdout, process.stdin

@@ -51,9 +51,10 @@ async def _pages(app: Kizami, port: int | None) -> AsyncIterator[None]:
     if port is None:
         yield
         return
-    from kizami.web.server import serving  # noqa: PLC0415 - only the demo with pages loads the web floor
+    from kizami.web.auth import Auth  # noqa: PLC0415 - only the demo with pages loads the web floor
+    from kizami.web.server import serving  # noqa: PLC0415 - as above
 
-    async with serving(app, port=port):
+    async with serving(app, Auth.from_environment(), port=port):
         yield
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from kizami.core.errors import StoreError
 from kizami.engine.attempt import Attempt
+from kizami.engine.threads import Threads
 from kizami.store.protocol import Claim
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Dispatcher:
         self._reporter = reporter
         self._waker = waker
         self._bindings = tuple(sorted(performers))
-        self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix="kizami-job")
+        self._threads = Threads("kizami-job")
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
 
     @property
@@ -75,7 +75,6 @@ class Dispatcher:
             attempt.break_off()
         if self._attempts:
             await asyncio.wait(self._attempts.values(), timeout=self._settings.stop_ms / 1000)
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _fill(self) -> int:
         """Claim what fits; return how long to wait (ms) when there is nothing more to claim now."""

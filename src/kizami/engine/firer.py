@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, assert_never, cast
 
 from kizami.core.errors import KizamiError, StoreError
 from kizami.core.results import shorten_error
+from kizami.engine.threads import Threads
 from kizami.store.protocol import Fire, FireOutcome, NewJob, TickKind
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ async def _payload(scheduled: Scheduled, scheduled_at: int) -> object:
         case "async":
             return await cast("Awaitable[object]", scheduled.make_payload(scheduled_at))
         case "sync":
-            return await asyncio.to_thread(scheduled.make_payload, scheduled_at)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(Threads("kizami-payload"), scheduled.make_payload, scheduled_at)
         case _:
             assert_never(scheduled.payload_kind)
 

@@ -46,7 +46,7 @@ def read_failure(method: str, error: Exception) -> SlackError:
 
 def _read_response(method: str, response: Any) -> SlackError:
     """Sort a response that the SDK refused; after broken JSON it is aiohttp's own, without the SDK's fields."""
-    status = int(getattr(response, "status_code", None) or getattr(response, "status", 0))
+    status = int(getattr(response, "status_code", 0) or getattr(response, "status", 0))
     data = getattr(response, "data", None)
     body: dict[str, Any] = data if isinstance(data, dict) else {}
     code = body.get("error")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kizami.slack.limits import LIMITS, Limits
-from kizami.slack.text import cut, escape, plain, shown, split, width
+from kizami.slack.text import CUT, cut, escape, plain, shown, split, width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Block = dict[str, Any]
+_AROUND: Final = 500
+"""Characters left for what stands around the rows: header, stamp and the line that says what was left off."""
 
 
 def header(raw: object, limits: Limits = LIMITS) -> Block:
@@ -56,9 +58,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], limits: Limi
     Cells are raw text: what stands in them pings nobody. Rows that are too short are filled up, long cells are cut.
     """
     count = min(max([len(columns), *map(len, rows[: limits.table_rows])]), limits.table_columns)
-    cell = max(1, limits.table_total // (2 * count))
+    left = min(limits.table_total, limits.blocks_total - _AROUND)
+    cell = max(len(CUT), left // (2 * count))
     lines: list[list[str]] = []
-    left = limits.table_total
     for row in (columns, *rows[: limits.table_rows - 1]):
         line = [cut(shown(value), cell) for value in (*row, *[None] * count)][:count]
         left -= sum(map(width, line))
@@ -81,7 +83,7 @@ def list_sections(
     for row in rows:
         line = _line(columns, row, limits)
         total += width(line) + 1
-        if total > limits.blocks_total - limits.header - 200:
+        if total > limits.blocks_total - _AROUND:
             break
         if texts and width(texts[-1]) + 1 + width(line) <= limits.section:
             texts[-1] += f"\n{line}"

@@ -141,6 +141,7 @@ class _Publish:
         if board.off:
             return BoardOutcome.OFF
         if max(board.aimed_at or 0, board.synced_at or 0) > showing.synced_at:
+            log.info("%s keeps what it shows: newer data was shown or tried already", self._delivery)
             return BoardOutcome.OLDER
         if board.parked_hash == showing.content_hash:
             return BoardOutcome.PARKED
@@ -210,13 +211,13 @@ class _Publish:
         return await self._park(refusal)
 
     async def _post_once(self, rendering: Message, intent: Intent) -> Posted:
+        message = rendering.stamped(self._showing.stamp)
         try:
             await self._job.require_lease()
+            return await post(self._slack, self._board.channel, message, self._delivery, intent.attempt, self._delivery)
         except LeaseLost:
             await self._store.settle(self._job.app, self._claim, intent, "not sent: the lease was lost")
             raise
-        message = rendering.stamped(self._showing.stamp)
-        return await post(self._slack, self._board.channel, message, self._delivery, intent.attempt, self._delivery)
 
     async def _edit(self) -> BoardOutcome:
         refusal: SlackError | None = None

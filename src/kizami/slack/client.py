@@ -53,7 +53,8 @@ class Slack:
     ) -> dict[str, Any]:
         """Call a method and return the body of its answer, in which ok is true and the field `needs` is there.
 
-        `gate_channel` narrows a 429 to that channel. Raises RateLimited, NotSent, Unclear, ServerError or ApiError.
+        `gate_channel` narrows a 429 to that channel. Raises RateLimited, NotSent, Unclear, ServerError or ApiError,
+        and LeaseLost when the lease went during a wait: then nothing was applied.
         """
         retry = 0
         while True:
@@ -70,6 +71,9 @@ class Slack:
                 return body
             await self._clock.sleep(wait_ms / 1000)
             retry += 1
+            job = current_or_none()
+            if job:  # the lease may have gone to another run during the wait
+                await job.require_lease()
 
     async def announce(self, phase: str, item: str) -> None:
         """Tell the observer, if there is one, that an item reaches a phase."""
@@ -88,14 +92,15 @@ class Slack:
 
     async def _once(self, method: str, arguments: Mapping[str, Any], needs: str) -> dict[str, Any]:
         verb = {"http_verb": "GET", "params": dict(arguments)} if method in _READS else {"json": dict(arguments)}
-        client = self._sdk()
+        client = self.sdk()
         try:
             response = await client.api_call(method, **verb)
         except Exception as error:  # slack_sdk raises far more than its own error; all are sorted there
             raise read_failure(method, error) from error
         return read_answer(method, response.data, needs)
 
-    def _sdk(self) -> AsyncWebClient:
+    def sdk(self) -> AsyncWebClient:
+        """Return the SDK's client, for calls that the mirror doesn't make; it repeats nothing and minds no gate."""
         if self._client is None:
             self._client = _connect(self._token, self.api_url, self._timeout_s)
         return self._client

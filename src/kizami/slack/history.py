@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from kizami.slack.errors import ApiError, ErrorClass, SlackError
+from kizami.slack.errors import ApiError, SlackError
 from kizami.slack.message import EVENT_TYPE
 from kizami.slack.policy import LOOK_UP
 from kizami.slack.posting import Posted
@@ -87,6 +87,8 @@ class History:
         """Start a deliver: a new budget, and what went wrong before may work now."""
         self._calls_left = self._calls
         self._trouble = None
+        if self._reading is not None and self._reading.complete:
+            self._reading = None  # what was absent then may have been posted since
 
     @property
     def is_stuck(self) -> bool:
@@ -128,9 +130,15 @@ class History:
 
     async def _read(self, job: JobContext, oldest: EpochMs, settled_at: EpochMs) -> None:
         """Read to the end, going on with an unfinished reading where that is enough."""
-        reading = self._reading
-        if reading is None or reading.complete or reading.oldest_ms > oldest or reading.begun_at < settled_at:
-            reading = self._reading = _Reading(oldest, await job.store.schedules.now())
+        reading, now = self._reading, await job.store.schedules.now()
+        # An unfinished reading goes on, unless it began too early; after a step back of the clock nobody can tell.
+        if (
+            reading is None
+            or reading.complete
+            or reading.oldest_ms > oldest
+            or not settled_at <= reading.begun_at <= now
+        ):
+            reading = self._reading = _Reading(oldest, now)
         while self._trouble is None and not reading.complete:
             if self._calls_left <= 0:
                 self._trouble = LookedUp(Finding.INCOMPLETE, reason="the look-ups of this deliver are used up")
@@ -159,8 +167,6 @@ class History:
 def _trouble(error: SlackError) -> LookedUp:
     if isinstance(error, ApiError) and error.error in _UNREADABLE:
         return LookedUp(Finding.UNREADABLE, reason=error.error)
-    if isinstance(error, ApiError) and error.kind is ErrorClass.CONFIG:
-        raise error
     return LookedUp(Finding.INCOMPLETE, reason=error.message)
 
 

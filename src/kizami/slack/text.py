@@ -11,6 +11,8 @@ EMPTY: Final = "-"
 
 _UNIT: Final = re.compile(r"<[^<>\n]*>|&(?:amp|lt|gt);|(?:\r\n|.[\u0300-\u036f\u200d\ufe00-\ufe0f]*)", re.DOTALL)
 _FENCE: Final = "```"
+_OPENING: Final = f"{_FENCE}\n"
+_CLOSING: Final = f"\n{_FENCE}"
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -42,9 +44,8 @@ def cut(escaped: str, limit: int, mark: str = CUT) -> str:
         return escaped
     kept = _fit(escaped, limit - width(mark))
     if kept.count(_FENCE) % 2:
-        closing = f"\n{_FENCE}"
-        kept = _fit(escaped, limit - width(mark) - len(closing))
-        kept = kept + closing if kept.count(_FENCE) % 2 else kept
+        kept = _fit(escaped, limit - width(mark) - len(_CLOSING))
+        kept = kept + _CLOSING if kept.count(_FENCE) % 2 else kept
     return kept + mark
 
 
@@ -56,17 +57,17 @@ def width(text: str) -> int:
 def split(escaped: str, limit: int) -> list[str]:
     """Return the text in parts of at most `limit` characters; a code fence is closed and opened again at each seam."""
     parts: list[str] = []
-    rest = escaped
-    while width(rest) > limit:
-        part = _at_line_end(_fit(rest, limit - 2 * len(_FENCE) - 2))
+    opening, rest = "", escaped
+    while width(opening + rest) > limit:
+        part = _at_line_end(_fit(rest, limit - len(opening) - len(_CLOSING)))
         if not part:  # one link longer than a whole part: it can't be shown, and that is shown
-            rest = CUT + rest[_UNIT.match(rest).end() :]  # type: ignore[union-attr]  # some unit matches anywhere
+            rest = CUT + rest[_first_unit(rest) :]
             continue
         rest = rest[len(part) :].removeprefix("\n")
-        if part.count(_FENCE) % 2:
-            part, rest = f"{part}\n{_FENCE}", f"{_FENCE}\n{rest}"
-        parts.append(part)
-    return [part for part in (*parts, rest) if part.strip()]
+        is_open = (opening + part).count(_FENCE) % 2 == 1
+        parts.append(opening + part + (_CLOSING if is_open else ""))
+        opening = _OPENING if is_open else ""
+    return [part for part in (*parts, opening + rest if rest else "") if part.strip()]
 
 
 def shown(raw: object) -> str:
@@ -91,7 +92,13 @@ def _open_ticks(kept: str, rest: str) -> int:
     """Return how many backticks of a fence at the seam would be torn off."""
     before = len(kept) - len(kept.rstrip("`"))
     after = len(rest) - len(rest.lstrip("`"))
-    return before if after and before % len(_FENCE) else 0
+    return before % len(_FENCE) if after else 0
+
+
+def _first_unit(escaped: str) -> int:
+    """Return the length of the first unit."""
+    unit = _UNIT.match(escaped)
+    return unit.end() if unit else len(escaped)
 
 
 def _at_line_end(part: str) -> str:

@@ -13,6 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from kizami.core.errors import KizamiError
 from kizami.web.auth import OPERATOR_VARIABLE
+from kizami.web.counts import Counts
 from kizami.web.failures import on_bad_request, on_bug, on_http_error, on_kizami_error, on_refusal
 from kizami.web.gate import API, Gate
 from kizami.web.headers import SecurityHeaders
@@ -42,7 +43,7 @@ def build(app: Kizami, auth: Auth | None = None) -> ASGIApp:
     web = FastAPI(
         title="Kizami", docs_url=None, redoc_url=None, openapi_url=f"{API}/openapi.json", redirect_slashes=False
     )
-    web.state.kizami, web.state.auth, web.state.look = app, auth, look
+    web.state.kizami, web.state.auth, web.state.look, web.state.counts = app, auth, look, Counts(app)
     _add_routes(web)
     _add_failures(web)
     describe(web)

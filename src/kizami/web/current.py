@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from kizami.app.app import Kizami
 from kizami.core.errors import NotFoundError
 from kizami.web.auth import Identity, Role
+from kizami.web.counts import Counts
 from kizami.web.gate import identity_of
 
 if TYPE_CHECKING:
@@ -20,12 +21,18 @@ def _app(request: Request) -> Kizami:
     return app
 
 
+def _counts(request: Request) -> Counts:
+    counts: Counts = request.app.state.counts
+    return counts
+
+
 def _identity(request: Request) -> Identity:
     """Return who asks; the gate has let nobody pass whom it doesn't know, and what it doesn't know can't act."""
     return identity_of(request.scope) or Identity(Role.VIEWER)
 
 
 App = Annotated[Kizami, Depends(_app)]
+JobsCounted = Annotated[Counts, Depends(_counts)]
 Asking = Annotated[Identity, Depends(_identity)]
 
 

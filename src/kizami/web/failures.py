@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from kizami.core.errors import KizamiError
-from kizami.web.gate import is_api, path_of
+from kizami.web.gate import is_api, is_served, path_of
 from kizami.web.problems import STATUSES, FieldProblem, Problem, Refusal, answer, problem_of
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def on_refusal(look: Look) -> Callable[[Scope, Refusal], Awaitable[Response]]:
     """Return what the gate answers with; who has no token and opens a page meets the login form."""
 
     async def refuse(scope: Scope, refusal: Refusal) -> Response:
-        closed = "kizami.identity" not in scope
-        if is_api(scope) or closed:
+        if is_api(scope) or not is_served(scope):
             return answer(refusal.problem, refusal.headers)
         if refusal.problem.code == "unauthorized":
             return look.login(scope, back=_back(scope), status=refusal.problem.status, headers=refusal.headers)

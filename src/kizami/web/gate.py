@@ -5,6 +5,7 @@ It stands before the router, so a route that is added later is closed until some
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     Refuse = Callable[[Scope, Refusal], Awaitable[Response]]
 
+log = logging.getLogger("kizami.web")
 COOKIE: Final = "kizami_token"
 CSRF_FIELD: Final = "csrf_token"
 CSRF_HEADER: Final = "x-csrf-token"
@@ -70,7 +72,7 @@ class Gate:
         if self._auth is None:
             _require_probe(path, scope["method"])
             return receive
-        identity = _identify(self._auth, headers)
+        identity = None if path in _PROBES else _identify(self._auth, headers)
         scope[_IDENTITY] = identity
         if safe:
             _require_identity(identity, path)
@@ -91,6 +93,11 @@ def identity_of(scope: Scope) -> Identity | None:
     """Return who was admitted; None on the pages that are open to all."""
     identity: Identity | None = scope.get(_IDENTITY)
     return identity
+
+
+def is_served(scope: Scope) -> bool:
+    """Tell whether the asker could be looked up, found or not; until then no page shows that it is there."""
+    return _IDENTITY in scope
 
 
 def is_api(scope: Scope) -> bool:
@@ -130,11 +137,20 @@ def _identify(auth: Auth, headers: Headers) -> Identity | None:
     authorization = headers.get("authorization")
     if authorization is not None:
         scheme, _, token = authorization.partition(" ")
-        role = auth.role_of(token.strip()) if scheme.lower() == "bearer" else None
+        role = _role(auth, token.strip()) if scheme.lower() == "bearer" else None
         return None if role is None else Identity(role)
     token = unquote(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""))
-    role = auth.role_of(token) if token else None
+    role = _role(auth, token) if token else None
     return None if role is None else Identity(role, csrf_token_for(token))
+
+
+def _role(auth: Auth, token: str) -> Role | None:
+    """Ask for the role; where the tokens can't be had (a vault that is away), nobody gets in."""
+    try:
+        return auth.role_of(token)
+    except Exception as error:
+        log.exception("the tokens can't be read")
+        raise Refusal("internal", "The token can't be checked.", "The server's log says why.") from error
 
 
 def _require_identity(identity: Identity | None, path: str) -> Identity:

@@ -24,7 +24,7 @@ SECURITY_HEADERS: Final = {
 
 
 class SecurityHeaders:
-    """ASGI middleware that sets the headers on whatever leaves; what doesn't say otherwise is not to be cached."""
+    """ASGI middleware that sets the headers on whatever leaves; files are checked anew, the rest is not kept."""
 
     def __init__(self, inner: ASGIApp) -> None:
         self._inner = inner
@@ -37,7 +37,7 @@ class SecurityHeaders:
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers[name] = value
-                headers.setdefault("Cache-Control", "no-store")
+                headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
             await send(message)
 
         await self._inner(scope, receive, dressed)

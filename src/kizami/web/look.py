@@ -10,7 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from kizami.core.times import format_local, to_datetime
+from kizami.core.times import MS_PER_SECOND, format_local, to_datetime
 from kizami.core.zone import load_zone
 from kizami.web.gate import identity_of, path_of
 
@@ -84,8 +84,8 @@ class Look:
 
 
 def local_text(at: int, zone: str = "UTC") -> str:
-    """Return an instant with its zone and the offset in force."""
-    return format_local(at, load_zone(zone))
+    """Return an instant to the second, with its zone and the offset in force."""
+    return format_local(at - at % MS_PER_SECOND, load_zone(zone))
 
 
 def length_text(milliseconds: int) -> str:

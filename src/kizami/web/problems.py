@@ -38,6 +38,13 @@ STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "store_full": 503,
         "store_read_only": 503,
         "store_version": 503,
+        # Slack, for a route that calls it: whatever it answered, this service can't serve the request now
+        "slack": 503,
+        "slack_rate_limited": 503,
+        "slack_refused": 503,
+        "slack_server_error": 503,
+        "slack_unclear": 503,
+        "slack_unreachable": 503,
         # the web's own refusals
         "invalid_json": 400,
         "unauthorized": 401,

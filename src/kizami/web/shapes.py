@@ -76,9 +76,9 @@ class JobList(_Answer):
 
 
 class Stats(_Answer):
-    """How many jobs are in each state, in all and per binding, and deliveries per channel."""
+    """How many jobs were in each state at `counted_at`, in all and per binding, and deliveries per channel."""
 
-    at: int
+    counted_at: int
     jobs: dict[JobState, int]
     bindings: dict[str, dict[JobState, int]]
     deliveries: dict[str, dict[str, int]]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from kizami.core.states import JobState
-from kizami.core.times import format_local, format_offset
+from kizami.core.times import MS_PER_SECOND, format_local, format_offset
 from kizami.core.timing import CronTiming, to_json
 from kizami.core.zone import TimeZone, load_zone
 from kizami.web.shapes import (
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
     from kizami.core.times import EpochMs
     from kizami.core.timing import Timing
     from kizami.store.protocol import Delivery, FireRecord, Job, Schedule, Worker
-
-MS_PER_SECOND = 1000
+    from kizami.web.counts import Counts
 
 
 def zone_of(timing: Timing) -> TimeZone:
@@ -93,16 +90,13 @@ def worker_answer(worker: Worker) -> WorkerAnswer:
     )
 
 
-async def stats_of(app: Kizami) -> Stats:
+async def stats_of(app: Kizami, counts: Counts) -> Stats:
     """Return the app's counts."""
-    bindings = await app.jobs.count_by_state()
-    total: Counter[JobState] = Counter(dict.fromkeys(JobState, 0))
-    for counts in bindings.values():
-        total.update(counts)
+    counted = await counts.jobs()
     return Stats(
-        at=await app.store.schedules.now(),
-        jobs=dict(total),
-        bindings=bindings,
+        counted_at=counted.at,
+        jobs=counted.total,
+        bindings={binding: dict(states) for binding, states in counted.bindings.items()},
         deliveries=await app.store.deliveries.counts(app.name),
         workers=len(await app.store.workers.list(app.name)),
     )

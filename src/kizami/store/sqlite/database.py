@@ -80,6 +80,9 @@ class Database:
         connection = connect(self.path, busy_ms=self._busy_ms)
         try:
             migrate(connection, self.clock.now_ms())
+        except StoreError:
+            connection.close()
+            raise
         except sqlite3.Error as error:
             connection.close()
             raise translate(error, self.path) from error
@@ -181,11 +184,10 @@ class _Lane:
     def _run_batch(self, batch: list[_Call]) -> None:
         try:
             answers = self._transact(batch)
-        except sqlite3.Error as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, all of the batch must hear of it and the thread go on
             self._recover(error)
-            answers = _all_failed(translate(error, self._database.path), batch)
-        except StoreError as error:
-            answers = _all_failed(error, batch)
+            told = translate(error, self._database.path) if isinstance(error, sqlite3.Error) else error
+            answers = [(None, told)] * len(batch)
         for (_, future), (value, failure) in zip(batch, answers, strict=True):
             if failure is None:
                 future.set_result(value)
@@ -217,7 +219,7 @@ class _Lane:
         connection.execute("RELEASE operation")
         return value, None
 
-    def _recover(self, error: sqlite3.Error) -> None:
+    def _recover(self, error: Exception) -> None:
         connection = self._connection
         if connection is None:
             return
@@ -231,7 +233,3 @@ class _Lane:
         if needs_new_connection(error) and self._database.path != MEMORY:
             connection.close()
             self._connection = None
-
-
-def _all_failed(error: StoreError, batch: list[_Call]) -> list[tuple[Any, BaseException | None]]:
-    return [(None, error)] * len(batch)

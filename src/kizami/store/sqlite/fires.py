@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kizami.core.errors import LeaseHeldError, NotFoundError
 from kizami.core.names import job_id, manual_local_id, tick_local_id
 from kizami.core.states import OUTSTANDING
-from kizami.core.timing import Misfire, decide_misfire
 from kizami.store.protocol import Fire, FireOutcome, FireRecord, TickKind
+from kizami.store.sqlite import plans
 from kizami.store.sqlite.jobs import insert_job
-from kizami.store.sqlite.schedule_rows import fire_record, timing_of
+from kizami.store.sqlite.schedule_rows import fire_record
 from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
@@ -29,47 +29,23 @@ def settle(connection: sqlite3.Connection, moment: Moment, fire: Fire) -> FireRe
     if row is None:
         if fire.kind is TickKind.PLANNED:
             return _unwritten(fire, moment, FireOutcome.SUPERSEDED, "the schedule was removed")
-        raise NotFoundError(f"There is no schedule {fire.schedule} in app {fire.app}.", schedule=fire.schedule)
+        raise NotFoundError(
+            f"There is no schedule {fire.schedule} in app {fire.app}.",
+            remedy="`kizami schedules` lists them.",
+            schedule=fire.schedule,
+        )
     if fire.kind is TickKind.MANUAL:
         return _fire_manually(connection, moment, fire, row)
     refused = _not_ours_to_settle(connection, moment, fire, row)
     return refused or _settle_tick(connection, moment, fire, row)
 
 
-def record_dropped(
-    connection: sqlite3.Connection,
-    moment: Moment,
-    row: sqlite3.Row,
-    outcome: FireOutcome,
-    first: int,
-    last: int,
-    count: int,
-) -> None:
-    """Write one range row for a stretch of dropped ticks."""
-    values = {
-        "app": row["app"],
-        "schedule": row["name"],
-        "kind": str(TickKind.PLANNED),
-        "outcome": str(outcome),
-        "planned_at": first,
-        "planned_last_at": last,
-        "count": count,
-        "now": moment.now,
-        "by": "scheduler",
-        "job_id": None,
-        "reason": "paused" if outcome is FireOutcome.PAUSED else "no worker acted on them in time",
-        "version": row["version"],
-    }
-    connection.execute(SQL["record"], values)
-
-
 def _not_ours_to_settle(
     connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row
 ) -> FireRecord | None:
     if fire.kind is TickKind.EXTERNAL:
-        if fire.scheduled_at <= (row["settled_at"] or 0):
-            return _duplicate(connection, moment, fire)
-        return None
+        settled_before = fire.scheduled_at <= (row["settled_at"] or 0)
+        return _duplicate(connection, moment, fire) if settled_before else None
     if row["version"] != fire.version:
         return _unwritten(fire, moment, FireOutcome.SUPERSEDED, "a newer definition is registered")
     if row["planned_at"] != fire.scheduled_at or row["paused_at"] is not None or fire.scheduled_at > moment.now:
@@ -80,39 +56,36 @@ def _not_ours_to_settle(
 
 
 def _settle_tick(connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row) -> FireRecord:
-    plan = _plan_after(row, fire, moment)
+    plan = plans.plan_after_tick(row, fire, moment)
     outcome, reason, job = _decide(connection, fire, row)
     public = None if job is None else job_id(job.binding, job.shard, job.local_id)
     values = _record_values(fire, moment, outcome, reason, public, row["version"])
     if connection.execute(SQL["record"], values).rowcount == 0:
         # The ledger has this tick already, whatever the plan says: move on without a second job.
-        outcome, reason, job = FireOutcome.DUPLICATE, "the ledger has this tick already", None
+        outcome, job = FireOutcome.DUPLICATE, None
     key = None if job is None else insert_job(connection, job, moment.now)[1]
-    if plan.dropped_first is not None and plan.dropped_last is not None:
-        record_dropped(connection, moment, row, FireOutcome.MISSED, plan.dropped_first, plan.dropped_last, plan.dropped)
+    plans.record_missed(connection, moment, row, plan)
     settled: dict[str, Any] = values | {
-        "next_at": row["planned_at"] if fire.kind is TickKind.EXTERNAL else plan.next,
-        "settled_at": plan.dropped_last or fire.scheduled_at,
+        "next_at": plan.next_at,
+        "settled_at": max(plan.dropped_last or 0, fire.scheduled_at),
         "scheduled_at": fire.scheduled_at,
         "fired": int(outcome is FireOutcome.FIRED),
         "job_key": key,
         "skipped": int(outcome is FireOutcome.SKIPPED_OVERLAP),
-        "missed": plan.dropped,
+        "missed": plan.dropped + int(outcome is FireOutcome.PAUSED),
         "error": fire.refusal if outcome is FireOutcome.FAILED else None,
     }
     connection.execute(SQL["settle"], settled)
+    if outcome is FireOutcome.DUPLICATE:
+        return _duplicate(connection, moment, fire)
     return _answer(fire, moment, outcome, reason, public, row["version"])
-
-
-def _plan_after(row: sqlite3.Row, fire: Fire, moment: Moment) -> Misfire:
-    if fire.kind is TickKind.EXTERNAL:
-        return Misfire(fire.scheduled_at, fire.scheduled_at, 0, None, None)
-    return decide_misfire(timing_of(row["timing"]), fire.scheduled_at, moment.now, row["anchor_at"])
 
 
 def _decide(
     connection: sqlite3.Connection, fire: Fire, row: sqlite3.Row
 ) -> tuple[FireOutcome, str | None, NewJob | None]:
+    if row["paused_at"] is not None:
+        return FireOutcome.PAUSED, "paused", None
     if fire.check_overlap and row["overlap"] == "skip":
         previous = _outstanding(connection, row)
         if previous is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kizami.core.names import job_id
 from kizami.core.states import Actor, JobState, require_move
 from kizami.store.protocol import Outcome
 from kizami.store.sqlite.statements import load
@@ -20,14 +21,12 @@ SQL: Final = load("jobs")
 def record(connection: sqlite3.Connection, moment: Moment, report: Report) -> bool:
     """Move the job where the report says; False when its claim number is no longer current."""
     row = connection.execute(SQL["held"], {"key": report.key, "claim": report.claim}).fetchone()
-    if row is None:
-        return False
-    current = JobState(row["state"])
-    if row["worker_id"] is None:
-        return _landed_before(connection, row, report)
-    require_move(row["local_id"], current, report.state, Actor.PERFORMER)
+    if row is None or row["worker_id"] is None:
+        return _landed_before(connection, report)
+    public = job_id(row["binding"], row["shard"], row["local_id"])
+    require_move(public, JobState(row["state"]), report.state, Actor.PERFORMER)
     if report.state is JobState.SCHEDULED:
-        _again(connection, moment, report)
+        _again(connection, moment, row, report)
     else:
         _end(connection, moment, report)
     if _wants_attempt_row(row, report):
@@ -42,6 +41,7 @@ def log_attempt(connection: sqlite3.Connection, row: sqlite3.Row, report: Report
     values = {
         "key": row["key"],
         "attempt": row["attempt"],
+        "claim": row["claim"],
         "outcome": str(report.outcome),
         "error": report.error,
         "worker_id": row["worker_id"],
@@ -52,13 +52,14 @@ def log_attempt(connection: sqlite3.Connection, row: sqlite3.Row, report: Report
     connection.execute(SQL["trim_attempts"], {"key": row["key"]})
 
 
-def _landed_before(connection: sqlite3.Connection, row: sqlite3.Row, report: Report) -> bool:
+def _landed_before(connection: sqlite3.Connection, report: Report) -> bool:
     """Tell whether this very report is what ended the claim: its answer may have been lost."""
-    if row["state"] == report.state and report.state is not JobState.SCHEDULED:
-        return bool(row["result"] == report.result)
-    values = {
-        "key": row["key"],
-        "attempt": row["attempt"] + (0 if report.uses_attempt else 1),
+    values: dict[str, Any] = {
+        "key": report.key,
+        "claim": report.claim,
+        "state": str(report.state),
+        "outcome": str(report.outcome),
+        "result": report.result,
         "started_at": report.started_at,
         "ended_at": report.ended_at,
     }
@@ -66,7 +67,7 @@ def _landed_before(connection: sqlite3.Connection, row: sqlite3.Row, report: Rep
 
 
 def _wants_attempt_row(row: sqlite3.Row, report: Report) -> bool:
-    first_try_success = report.outcome is Outcome.COMPLETED and row["retries"] == 0 and row["snoozes"] == 0
+    first_try_success = report.outcome is Outcome.COMPLETED and row["claim"] == 1
     return not first_try_success
 
 
@@ -84,9 +85,8 @@ def _end(connection: sqlite3.Connection, moment: Moment, report: Report) -> None
     connection.execute(SQL["end"], values)
 
 
-def _again(connection: sqlite3.Connection, moment: Moment, report: Report) -> None:
+def _again(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, report: Report) -> None:
     snoozed = report.outcome is Outcome.SNOOZED
-    row = connection.execute(SQL["held"], {"key": report.key, "claim": report.claim}).fetchone()
     values: dict[str, Any] = {
         "key": report.key,
         "claim": report.claim,

@@ -28,6 +28,8 @@ def silent_keys(
     for row in connection.execute(SQL["active"], {"app": app}):
         if row["worker_id"] not in known:
             found.append((row["key"], f"worker {row['worker_id']} is not registered any more"))
+        elif row["boot_id"] != moment.boot_id:
+            found.append((row["key"], f"the machine of worker {row['worker_id']} has been restarted"))
         elif _is_silent(row, moment, trusted_ms, grace_ms):
             found.append((row["key"], f"worker {row['worker_id']} was silent for longer than timeout + grace"))
     return found
@@ -81,7 +83,5 @@ def _target(row: sqlite3.Row) -> JobState:
 
 
 def _is_silent(row: sqlite3.Row, moment: Moment, trusted_ms: int, grace_ms: int) -> bool:
-    if row["boot_id"] != moment.boot_id:
-        return True
     watched_long_enough = trusted_ms >= row["timeout_ms"] + grace_ms
     return watched_long_enough and int(row["alive_until_boot"]) < moment.boot

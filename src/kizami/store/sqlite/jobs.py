@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from kizami.core.errors import NotFoundError
 from kizami.core.names import job_id, split_job_id
-from kizami.core.states import JobState, require_move
+from kizami.core.states import Actor, JobState, require_move
 from kizami.store.protocol import Enqueued, Horizon
 from kizami.store.sqlite import job_queries, job_reports, job_taking
 from kizami.store.sqlite.job_rows import claimed_job, insert_values
@@ -14,7 +15,7 @@ from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kizami.store.protocol import (
         Claim,
@@ -156,41 +157,42 @@ def _horizon(connection: sqlite3.Connection, moment: Moment, app: str, bindings:
     row = connection.execute(SQL["next_due"], {"app": app}).fetchone()
     next_due = row["due_at"] if row else None
     wanted = frozenset(bindings)
-    ready = any(binding in wanted for binding in _ready_bindings(connection, app))
+    ready = any(binding in wanted for binding, _ in _ready_shards(connection, app))
     return Horizon(moment.now, ready=ready or (next_due is not None and next_due <= moment.now), next_due_at=next_due)
 
 
-def _ready_bindings(connection: sqlite3.Connection, app: str) -> list[str]:
-    found: list[str] = []
-    after = ""
-    while (row := connection.execute(SQL["next_ready_binding"], {"app": app, "after": after}).fetchone()) is not None:
-        after = row["binding"]
-        found.append(after)
-    return found
+def _ready_shards(connection: sqlite3.Connection, app: str) -> Iterator[tuple[str, int]]:
+    values = {"app": app, "binding": "", "shard": 0}
+    while (row := connection.execute(SQL["next_ready_shard"], values).fetchone()) is not None:
+        values |= {"binding": row["binding"], "shard": row["shard"]}
+        yield row["binding"], row["shard"]
 
 
 def _claim(connection: sqlite3.Connection, moment: Moment, claim: Claim) -> tuple[ClaimedJob, ...]:
     connection.execute(SQL["promote"], {"app": claim.app, "now": moment.now, "limit": PROMOTE_MAX})
-    candidates: list[tuple[int, int]] = []
-    wanted = frozenset(claim.bindings)
-    for binding in _ready_bindings(connection, claim.app):
-        if binding in wanted:
-            values = {"app": claim.app, "binding": binding, "limit": claim.limit}
-            candidates += [
-                (row["order_key"], row["key"]) for row in connection.execute(SQL["ready_of_binding"], values)
-            ]
-    common: dict[str, Any] = {
+    keys = _first_ready(connection, claim)
+    values: dict[str, Any] = {
+        "keys": json.dumps(keys),
         "worker_id": claim.worker_id,
         "boot_id": moment.boot_id,
         "boot": moment.boot,
         "now": moment.now,
         "grace_ms": claim.grace_ms,
     }
-    rows = [
-        connection.execute(SQL["claim"], common | {"key": key}).fetchone()
-        for _, key in sorted(candidates)[: claim.limit]
-    ]
-    return tuple(claimed_job(row) for row in rows)
+    rows = {row["key"]: row for row in connection.execute(SQL["claim"], values)}
+    return tuple(claimed_job(rows[key]) for key in keys)
+
+
+def _first_ready(connection: sqlite3.Connection, claim: Claim) -> list[int]:
+    """Return the keys of the ready jobs that go first, over all bindings and shards together."""
+    wanted = frozenset(claim.bindings)
+    candidates: list[tuple[int, int]] = []
+    for binding, shard in _ready_shards(connection, claim.app):
+        if binding in wanted:
+            values = {"app": claim.app, "binding": binding, "shard": shard, "limit": claim.limit}
+            rows = connection.execute(SQL["ready_of_shard"], values)
+            candidates += [(row["order_key"], row["key"]) for row in rows]
+    return [key for _, key in sorted(candidates)[: claim.limit]]
 
 
 def _alive(
@@ -216,5 +218,5 @@ def _operate(connection: sqlite3.Connection, moment: Moment, app: str, wanted: s
             f"There is no job {wanted}.", remedy="List the jobs; one that ended long ago is removed.", job_id=wanted
         )
     target = JobState.SCHEDULED if statement == "retry" else JobState.CANCELLED
-    require_move(wanted, JobState(row["state"]), target)
+    require_move(wanted, JobState(row["state"]), target, Actor.OPERATOR)
     connection.execute(SQL[statement], {"key": row["key"], "now": moment.now})

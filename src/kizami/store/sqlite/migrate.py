@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
+from kizami.core.errors import StoreVersionError
+
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS kizami_migrations (
   number     INTEGER PRIMARY KEY,
@@ -37,17 +39,20 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def migrate(connection: sqlite3.Connection, now_ms: int) -> None:
-    """Apply what is missing, each migration with its record in one transaction. Raises sqlite3.Error."""
+    """Apply what is missing, each migration with its record in one transaction.
+
+    Numbers that this code doesn't know are a newer release's: each migration keeps the release before it working, so
+    that old and new processes share the file during a rolling deploy. Raises sqlite3.Error; StoreVersionError for a
+    file of another history.
+    """
     known = migrations()
-    if _applied(connection) >= {migration.number for migration in known}:
+    if not _missing(known, _applied(connection)):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(_TABLE)
-        done = _applied(connection)
-        for migration in known:
-            if migration.number not in done:
-                _apply(connection, migration, now_ms)
+        for migration in _missing(known, _applied(connection)):
+            _apply(connection, migration, now_ms)
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -64,11 +69,22 @@ def _apply(connection: sqlite3.Connection, migration: Migration, now_ms: int) ->
     )
 
 
-def _applied(connection: sqlite3.Connection) -> set[int]:
+def _applied(connection: sqlite3.Connection) -> dict[int, str]:
     there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'kizami_migrations'").fetchone()
     if there is None:
-        return set()
-    return {row[0] for row in connection.execute("SELECT number FROM kizami_migrations")}
+        return {}
+    return {row["number"]: row["name"] for row in connection.execute("SELECT number, name FROM kizami_migrations")}
+
+
+def _missing(known: tuple[Migration, ...], applied: dict[int, str]) -> list[Migration]:
+    for migration in known:
+        name = applied.get(migration.number, migration.name)
+        if name != migration.name:
+            raise StoreVersionError(
+                f"The database has a migration {migration.number} {name!r}, which is {migration.name!r} here.",
+                remedy="It belongs to another version of Kizami: use that one, or point KIZAMI_DATABASE_URL elsewhere.",
+            )
+    return [migration for migration in known if migration.number not in applied]
 
 
 def _statements(script: str) -> list[str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import NotFoundError
 from kizami.core.names import job_id
 from kizami.core.states import OUTSTANDING
-from kizami.core.timing import count_between, fingerprint, first_fire, latest_at_or_before, next_after
-from kizami.store.protocol import DuePage, DueSchedule, FireOutcome, TickKind
-from kizami.store.sqlite import fires
-from kizami.store.sqlite.schedule_rows import definition_values, fire_record, schedule, timing_of
+from kizami.store.protocol import DuePage, DueSchedule
+from kizami.store.sqlite import fires, plans
+from kizami.store.sqlite.schedule_rows import definition_values, fire_record, schedule
 from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
@@ -112,31 +111,16 @@ def _register(
     for definition in definitions:
         row = stored.pop(definition.name, None)
         if row is None:
-            connection.execute(SQL["insert"], _first_plan(definition, moment) | definition_values(app, definition))
+            plan = plans.first_plan(moment, definition)
+            connection.execute(SQL["insert"], plan | definition_values(app, definition))
         elif row["fingerprint"] != definition.fingerprint:
-            connection.execute(SQL["redefine"], _new_plan(row, definition, moment) | definition_values(app, definition))
-    for name in stored:
+            plan = plans.new_plan(connection, moment, row, definition)
+            connection.execute(SQL["redefine"], plan | definition_values(app, definition))
+    for name, row in stored.items():
+        plans.drop_passed(connection, moment, row, "the schedule was removed before they were acted on")
         connection.execute(SQL["remove"], {"app": app, "name": name, "now": moment.now})
     rows = connection.execute(SQL["listed"], {"app": app})
     return {row["name"]: row["version"] for row in rows}
-
-
-def _first_plan(definition: ScheduleDefinition, moment: Moment) -> dict[str, Any]:
-    planned = first_fire(definition.timing, moment.now) if definition.driver == "inner" else None
-    return {"now": moment.now, "planned_at": planned}
-
-
-def _new_plan(row: sqlite3.Row, definition: ScheduleDefinition, moment: Moment) -> dict[str, Any]:
-    """Keep plan and phase unless the timing changed; a tick already due stays the plan, to be settled first."""
-    values = {"now": moment.now, "anchor_at": row["anchor_at"], "planned_at": row["planned_at"]}
-    if definition.driver == "external":
-        return values | {"planned_at": None}
-    same = row["timing_fingerprint"] == fingerprint(definition.timing) and row["removed_at"] is None
-    if same and row["planned_at"] is not None:
-        return values
-    values["anchor_at"] = moment.now
-    overdue = row["planned_at"] is not None and row["planned_at"] <= moment.now and row["paused_at"] is None
-    return values if overdue else values | {"planned_at": first_fire(definition.timing, moment.now)}
 
 
 def _due(connection: sqlite3.Connection, moment: Moment, app: str, versions: dict[str, int], limit: int) -> DuePage:
@@ -156,19 +140,7 @@ def _outstanding(row: sqlite3.Row) -> str | None:
 
 def _resume(connection: sqlite3.Connection, moment: Moment, app: str, name: str) -> Schedule:
     row = one(connection, app, name)
-    if row["paused_at"] is None:
-        return schedule(row)
-    timing, anchor, planned = timing_of(row["timing"]), row["anchor_at"], row["planned_at"]
-    values = {"app": app, "name": name, "next_at": None, "settled_at": 0, "dropped": 0}
-    if planned is not None:
-        values["next_at"] = next_after(timing, moment.now, anchor)
-        if planned <= moment.now:
-            last = latest_at_or_before(timing, moment.now, anchor) or planned
-            dropped = 1 + count_between(timing, planned, moment.now, anchor)
-            values |= {"settled_at": max(last, planned), "dropped": dropped}
-            fires.record_dropped(connection, moment, row, FireOutcome.PAUSED, planned, max(last, planned), dropped)
-    connection.execute(SQL["resume"], values)
+    if row["paused_at"] is not None:
+        values = {"app": app, "name": name, "next_at": plans.plan_after_pause(connection, moment, row)}
+        connection.execute(SQL["resume"], values)
     return schedule(one(connection, app, name))
-
-
-__all__ = ["SqliteScheduleStore", "TickKind", "one"]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from kizami.core.states import JobState
 from kizami.store.protocol import JobFilter
-from kizami.web.current import App, job_or_404
+from kizami.web.current import App, JobsCounted, job_or_404
 from kizami.web.shapes import JobAnswer, JobList, Stats
 from kizami.web.views import job_answer, stats_of
 
@@ -53,6 +53,6 @@ async def cancel_job(app: App, job_id: str) -> JobAnswer:
 
 
 @router.get("/stats")
-async def stats(app: App) -> Stats:
+async def stats(app: App, counts: JobsCounted) -> Stats:
     """Return how many jobs, deliveries and workers there are."""
-    return await stats_of(app)
+    return await stats_of(app, counts)

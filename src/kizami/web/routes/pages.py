@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from kizami.core.errors import InvalidInputError
 from kizami.core.states import ENDED, JobState, may_move
 from kizami.store.protocol import JobFilter
-from kizami.web.current import App, Asking, acted_by, job_or_404
+from kizami.web.current import App, Asking, JobsCounted, acted_by, job_or_404
 from kizami.web.look import Look
 from kizami.web.timeline import strokes
 from kizami.web.views import lateness_ms, stats_of, zone_of
@@ -24,12 +24,12 @@ _DELIVERY_STATES = ("owed", "delivered", "in_doubt", "set_aside")
 
 
 @router.get("/")
-async def overview(request: Request, app: App) -> Response:
+async def overview(request: Request, app: App, counts: JobsCounted) -> Response:
     """Show at a glance whether everything goes as planned."""
     return _page(
         request,
         "overview.html",
-        stats=await stats_of(app),
+        stats=await stats_of(app, counts),
         schedules=await _schedules(app),
         boards=await app.store.boards.list(app.name),
         gates=await app.store.gates.closed(app.name),
@@ -102,7 +102,7 @@ async def jobs(
         "jobs.html",
         page=await app.jobs.list(wanted),
         filters={"state": state, "binding": binding, "schedule": schedule},
-        bindings=sorted(await app.jobs.count_by_state()),
+        bindings=await _bindings(app),
         schedules=[one.name for one in await app.schedules.list()],
         states=tuple(JobState),
         first=not cursor,
@@ -179,6 +179,13 @@ async def _schedules(app: App) -> list[dict[str, Any]]:
         }
         for one in await app.schedules.list()
     ]
+
+
+async def _bindings(app: App) -> list[str]:
+    """Return the bindings that code, schedules and workers know of; those of stored jobs would have to be counted."""
+    scheduled = {one.binding for one in await app.schedules.list()}
+    worked = {binding for worker in await app.store.workers.list(app.name) for binding in worker.bindings}
+    return sorted(scheduled.union(worked, app.performers))
 
 
 def _states(state: str) -> tuple[JobState, ...]:

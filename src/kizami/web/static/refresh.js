@@ -41,7 +41,7 @@ function put(fresh) {
 
 async function refresh() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
-  if (answer.status === 401) { location.reload(); return; }
+  if (answer.status >= 400 && answer.status < 500) { location.reload(); return; } // logged out, or what it showed is gone
   if (!answer.ok) throw new Error(`status ${answer.status}`);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   put(page.getElementById("main"));

@@ -69,6 +69,7 @@ CREATE TABLE kizami_attempts (
   job_key    INTEGER NOT NULL REFERENCES kizami_jobs (key) ON DELETE CASCADE,
   number     INTEGER NOT NULL,
   attempt    INTEGER NOT NULL,
+  claim      INTEGER NOT NULL,
   outcome    TEXT NOT NULL,
   error      TEXT,
   worker_id  TEXT NOT NULL,

@@ -16,14 +16,14 @@ WHERE key IN (
   SELECT key FROM kizami_jobs WHERE app = :app AND pile = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit
 )
 
--- name: next_ready_binding
--- The next binding with ready jobs after :after: a skip along the ready index, whatever the number of jobs.
-SELECT binding FROM kizami_jobs INDEXED BY kizami_jobs_ready
-WHERE app = :app AND binding > :after AND pile = 'ready' ORDER BY binding LIMIT 1
+-- name: next_ready_shard
+-- The next binding and shard with ready jobs: a skip along the ready index, whatever the number of jobs.
+SELECT binding, shard FROM kizami_jobs INDEXED BY kizami_jobs_ready
+WHERE app = :app AND (binding, shard) > (:binding, :shard) AND pile = 'ready' ORDER BY binding, shard LIMIT 1
 
--- name: ready_of_binding
+-- name: ready_of_shard
 SELECT key, order_key FROM kizami_jobs INDEXED BY kizami_jobs_ready
-WHERE app = :app AND binding = :binding AND shard = 0 AND pile = 'ready' ORDER BY order_key, key LIMIT :limit
+WHERE app = :app AND binding = :binding AND shard = :shard AND pile = 'ready' ORDER BY order_key, key LIMIT :limit
 
 -- name: next_due
 SELECT due_at FROM kizami_jobs INDEXED BY kizami_jobs_waiting
@@ -33,7 +33,7 @@ WHERE app = :app AND pile = 'waiting' ORDER BY due_at LIMIT 1
 UPDATE kizami_jobs
 SET state = 'QUEUED', pile = NULL, claim = claim + 1, attempt = attempt + 1, worker_id = :worker_id, boot_id = :boot_id,
   alive_until_boot = :boot + timeout_ms + :grace_ms, claimed_at = :now, started_at = :now, ended_at = NULL, progress = NULL
-WHERE key = :key AND pile = 'ready'
+WHERE key IN (SELECT value FROM json_each(:keys)) AND pile = 'ready'
 RETURNING *
 
 -- name: start
@@ -63,13 +63,17 @@ SET state = 'SCHEDULED', worker_id = NULL, alive_until_boot = NULL, due_at = :du
 WHERE key = :key AND claim = :claim AND state IN ('QUEUED', 'RUNNING')
 
 -- name: landed_already
+-- Only a first-try success leaves no line in the log; COMPLETED is final, so its claim is still the job's.
 SELECT 1 FROM kizami_attempts
-WHERE job_key = :key AND attempt = :attempt AND started_at = :started_at AND ended_at = :ended_at
+WHERE job_key = :key AND claim = :claim AND outcome = :outcome AND started_at = :started_at AND ended_at = :ended_at
+UNION ALL
+SELECT 1 FROM kizami_jobs
+WHERE key = :key AND claim = :claim AND state = 'COMPLETED' AND :state = 'COMPLETED' AND result IS :result
 
 -- name: log_attempt
-INSERT INTO kizami_attempts (job_key, number, attempt, outcome, error, worker_id, started_at, ended_at)
-SELECT :key, 1 + coalesce((SELECT max(number) FROM kizami_attempts WHERE job_key = :key), 0), :attempt, :outcome, :error,
-  :worker_id, :started_at, :ended_at
+INSERT INTO kizami_attempts (job_key, number, attempt, claim, outcome, error, worker_id, started_at, ended_at)
+SELECT :key, 1 + coalesce((SELECT max(number) FROM kizami_attempts WHERE job_key = :key), 0), :attempt, :claim, :outcome,
+  :error, :worker_id, :started_at, :ended_at
 
 -- name: trim_attempts
 DELETE FROM kizami_attempts
@@ -107,7 +111,7 @@ SELECT attempt, outcome, error, worker_id, started_at, ended_at FROM kizami_atte
 -- name: retry
 UPDATE kizami_jobs
 SET state = 'SCHEDULED', pile = 'ready', due_at = :now, attempts_allowed = attempt + max_attempts, ended_at = NULL,
-  retries = 0, claim = claim + 1
+  retries = 0, snoozes = 0, progress = NULL, claim = claim + 1
 WHERE key = :key
 
 -- name: cancel

@@ -84,9 +84,11 @@ WHERE app = :app AND name = :name
 UPDATE kizami_schedules SET paused_at = :now WHERE app = :app AND name = :name AND paused_at IS NULL
 
 -- name: resume
+UPDATE kizami_schedules SET paused_at = NULL, planned_at = :next_at WHERE app = :app AND name = :name
+
+-- name: drop
 UPDATE kizami_schedules
-SET paused_at = NULL, planned_at = :next_at, settled_at = max(coalesce(settled_at, 0), :settled_at),
-  missed_count = missed_count + :dropped
+SET settled_at = max(coalesce(settled_at, 0), :settled_at), missed_count = missed_count + :dropped
 WHERE app = :app AND name = :name
 
 -- name: ledger

@@ -1,0 +1,6 @@
+"""Makes `python -m kizami` the same as `kizami`."""
+
+from kizami.cli.main import main
+
+if __name__ == "__main__":
+    main()

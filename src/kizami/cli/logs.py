@@ -1,0 +1,70 @@
+"""Logs of the commands that stay: coloured on a terminal, one line per record otherwise, or JSON lines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.logging import RichHandler
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+
+def start_logs(*, as_json: bool, stream: TextIO | None = None) -> None:
+    """Send every record from INFO on to `stream`, by default standard error; of the web server's own, the warnings."""
+    target = sys.stderr if stream is None else stream
+    logging.basicConfig(level=logging.INFO, handlers=[_handler(target, as_json=as_json)], force=True)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def start_quiet_logs(*, as_json: bool) -> None:
+    """Send warnings only, and none about jobs: the command's own answer says what became of its job."""
+    start_logs(as_json=as_json)
+    logging.getLogger().setLevel(logging.WARNING)
+    for name in ("kizami.job", "kizami.worker"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _handler(target: TextIO, *, as_json: bool) -> logging.Handler:
+    if target.isatty() and not as_json:
+        return RichHandler(console=Console(file=target), show_path=False, markup=False, log_time_format="%X")
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(JsonLines() if as_json else Lines())
+    return handler
+
+
+class Lines(logging.Formatter):
+    """One line per record, a traceback's line breaks written as backslash and n."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return time (UTC), level, logger and message."""
+        text = record.getMessage()
+        if record.exc_info:
+            text = f"{text}\n{self.formatException(record.exc_info)}"
+        line = f"{_time(record)} {record.levelname} {record.name}: {text}"
+        return line.replace("\r", "\\r").replace("\n", "\\n")
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as a line of JSON."""
+        fields = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,120 @@
+"""The app behind `kizami mirror`: one performer, one schedule, one status board."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from kizami.app.app import Kizami
+from kizami.cli.query import QueryError
+from kizami.cli.waiting import wait_for_end
+from kizami.core.errors import KizamiError
+from kizami.core.states import JobState
+from kizami.core.zone import load_zone
+from kizami.engine.context import current_job
+from kizami.slack import BoardOutcome, Slack, StatusBoard
+
+if TYPE_CHECKING:
+    from kizami.cli.query import Query
+
+SCHEDULE: Final = "mirror"
+_NEXT_TICK_REPAIRS: Final = frozenset({BoardOutcome.WAITING, BoardOutcome.IN_DOUBT})
+_NEEDS_A_PERSON: Final = frozenset({BoardOutcome.REFUSED, BoardOutcome.PARKED, BoardOutcome.FAILED, BoardOutcome.OFF})
+_ONCE_SECONDS: Final = 120
+_NEVER_USED: Final = timedelta(days=1)
+_KIND: Final = re.compile(r"^[A-Za-z]+Error: ")
+
+
+class NotShownError(KizamiError):
+    """The rows are there, the board doesn't show them."""
+
+    code = "slack"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorTiming:
+    """When a mirror ticks; `time_zone` is also that of the times it shows."""
+
+    crons: tuple[str, ...]
+    every: timedelta | None
+    time_zone: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """An app with one schedule, whose jobs put the rows of a query on a board."""
+
+    app: Kizami
+    board: StatusBoard
+
+    @classmethod
+    def build(
+        cls, query: Query, channel: str, title: str, name: str | None, timing: MirrorTiming, *, from_outside: bool
+    ) -> Mirror:
+        """Return the app, nothing started. Raises DefinitionError and ConfigurationError."""
+        name = name or default_name(channel, title)
+        app = Kizami(name)
+        zone = load_zone(timing.time_zone or "UTC")
+        board = StatusBoard(Slack(), name, channel=channel, title=title, time_zone=zone.name)
+
+        @app.scheduled(
+            SCHEDULE,
+            cron=timing.crons or None,
+            every=timing.every or (None if timing.crons else _NEVER_USED),
+            time_zone=timing.time_zone if timing.crons else None,
+            driver="external" if from_outside else "inner",
+            max_attempts=1,  # the next tick is the next attempt
+        )
+        async def show() -> str:
+            return await _show(board, query, from_outside=from_outside)
+
+        return cls(app, board)
+
+
+def default_name(channel: str, title: str) -> str:
+    """Return a name that the same channel and title always give, and others hardly ever."""
+    digest = hashlib.sha256(f"{channel}\n{title}".encode()).hexdigest()[:8]
+    return f"mirror-{re.sub('[^A-Za-z0-9_-]', '', channel)[:32]}-{digest}"
+
+
+async def switch_on(mirror: Mirror) -> None:
+    """Let a board that Slack's refusals had switched off try again: a person started this command."""
+    async with mirror.app.running(worker=False):
+        await mirror.app.store.boards.switch_on(mirror.app.name, mirror.board.name)
+
+
+async def mirror_once(mirror: Mirror) -> str | None:
+    """Mirror once; return what went wrong, or None. Raises StoreError."""
+    await switch_on(mirror)
+    async with mirror.app.running() as app:
+        record = await app.schedules.trigger(SCHEDULE, by="command line")
+        if record.job_id is None:
+            return f"The tick made no job: {record.reason}."
+        job = await wait_for_end(app, record.job_id, _ONCE_SECONDS)
+        if job is not None and job.state is JobState.COMPLETED:
+            return None
+        return "The job didn't end in time." if job is None or job.error is None else _KIND.sub("", job.error)
+
+
+async def _show(board: StatusBoard, query: Query, *, from_outside: bool) -> str:
+    fetched = await board.fetch(lambda: asyncio.to_thread(_rows, query))
+    outcome = await board.publish(fetched)
+    if outcome in _NEEDS_A_PERSON or (from_outside and outcome in _NEXT_TICK_REPAIRS):
+        job = current_job()
+        note = next((row.note for row in await job.store.boards.list(job.app) if row.name == board.name), None)
+        raise NotShownError(f"The board in {board.channel} doesn't show the rows: {note or outcome}")
+    return outcome.value
+
+
+def _rows(query: Query) -> list[dict[str, Any]]:
+    answer = query.fetch()
+    twice = next((name for name in answer.columns if answer.columns.count(name) > 1), None)
+    if twice is not None:
+        raise QueryError(
+            f"Two columns of the query are named {twice}.", remedy="Name them apart with AS.", path="--query"
+        )
+    return [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]

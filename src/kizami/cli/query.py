@@ -1,0 +1,128 @@
+"""Somebody else's database, read only: a query's rows, or a sentence that says why there are none."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from kizami.core.errors import ConfigurationError, InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection, Engine
+
+DATABASE_VARIABLE: Final = "KIZAMI_MIRROR_DATABASE_URL"
+ROWS_MAX: Final = 10_000
+_READ_ONLY: Final = {
+    "sqlite": "PRAGMA query_only = ON",
+    "postgresql": "SET TRANSACTION READ ONLY",
+    "mysql": "SET TRANSACTION READ ONLY",
+    "mariadb": "SET TRANSACTION READ ONLY",
+}
+
+
+class QueryError(InvalidInputError):
+    """The database refused a query, or its answer can't be shown."""
+
+    code = "query_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of a query under its columns."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+class Query:
+    """One query on one database. Raises ConfigurationError for a URL or driver that can't be used."""
+
+    def __init__(self, url: URL, query: str) -> None:
+        self._engine = _engine(url)
+        self._shown_url = url.render_as_string(hide_password=True)
+        # Every colon is text here, never a parameter of the query.
+        self._statement = text(query.replace(":", r"\:"))
+
+    def fetch(self) -> Answer:
+        """Run the query and return its rows; nothing it might write is kept. Blocks. Raises QueryError."""
+        try:
+            with self._reading() as connection:
+                result = connection.execute(self._statement)
+                if not result.returns_rows:
+                    raise QueryError("The query returns no rows to show.", remedy="Give a SELECT.", path="--query")
+                columns = tuple(result.keys())
+                rows = tuple(tuple(row) for row in result.fetchmany(ROWS_MAX + 1))
+        except SQLAlchemyError as error:
+            raise QueryError(f"The query on {self._shown_url} failed: {_reason(error)}.", path="--query") from error
+        if len(rows) > ROWS_MAX:
+            raise QueryError(f"The query returns more than {ROWS_MAX:,} rows.", remedy="Add a LIMIT.", path="--query")
+        return Answer(columns, rows)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._engine.connect() as connection:
+            if (statement := _READ_ONLY.get(connection.dialect.name)) is not None:
+                connection.exec_driver_sql(statement)
+            yield connection  # its end rolls back
+
+
+def read_url(given: str | None, from_environment: str | None) -> URL:
+    """Return the database to mirror. Raises InvalidInputError, and ConfigurationError when there is none."""
+    url = given or from_environment
+    if not url:
+        remedy = f"Set {DATABASE_VARIABLE} to its SQLAlchemy URL, or give --database when it needs no password."
+        raise ConfigurationError("There is no database to mirror.", remedy=remedy)
+    source = "--database" if given else DATABASE_VARIABLE
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        remedy = "Write it as postgresql+psycopg://host/name or sqlite:///file.db."
+        kind = InvalidInputError if given else ConfigurationError
+        raise kind(f"{source} is not a SQLAlchemy URL.", remedy=remedy) from error
+    if given and (parsed.password is not None or "password" in parsed.query):
+        raise InvalidInputError(
+            "--database holds a password, which every user of this machine could read there.",
+            remedy=f"Put the URL into the environment variable {DATABASE_VARIABLE} instead, and change that password.",
+            path="--database",
+        )
+    return parsed
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith(("file:", ":memory:")):
+        _require_file(url.database)
+    try:
+        # A connection per tick: ticks are far apart, and one that broke meanwhile is nobody's loss.
+        return create_engine(url, poolclass=NullPool)
+    except NoSuchModuleError as error:
+        remedy = "Use one that SQLAlchemy knows, as in postgresql+psycopg, or install its dialect."
+        raise ConfigurationError(
+            f"SQLAlchemy doesn't know databases of kind {url.drivername}.", remedy=remedy
+        ) from error
+    except ModuleNotFoundError as error:
+        remedy = f"Install {error.name}, or name another driver in the URL."
+        message = f"The driver of {url.drivername} isn't installed: there is no module {error.name}."
+        raise ConfigurationError(message, remedy=remedy) from error
+    except (ArgumentError, TypeError) as error:
+        raise ConfigurationError(f"The database URL can't be used: {_reason(error)}.") from error
+
+
+def _require_file(path: str) -> None:
+    if not Path(path).is_file():
+        remedy = "Check the path; three slashes make it relative to this folder, four absolute."
+        raise ConfigurationError(f"There is no SQLite file {path}.", remedy=remedy)
+
+
+def _reason(error: Exception) -> str:
+    said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    lines = str(said).strip().splitlines()
+    return (lines[0] if lines else type(said).__name__).rstrip(".")

@@ -1,0 +1,140 @@
+"""The whole store on a real file, in a world whose clocks the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kizami.core.options import FirstDue, JobOptions
+from kizami.core.states import JobState
+from kizami.runtime import Background, Clock, Entropy, ProcessIdentity
+from kizami.store.protocol import Claim, ClaimedJob, Job, NewJob, Outcome, Report, Store, Worker
+from kizami.store.sqlite.store import SqliteStore
+
+APP, BINDING = "shop", "send"
+START_MS = 1_780_000_000_000  # 2026-05-28T20:26:40Z
+TIMEOUT_MS, GRACE_MS = 60_000, 30_000
+SILENT_MS = TIMEOUT_MS + GRACE_MS
+
+
+class StillClock:
+    """A wall and a boot clock that stand still until the test moves them; who sleeps, sleeps until cancelled."""
+
+    def __init__(self, now: int = START_MS, boot: int = 1_000_000) -> None:
+        self.now = now
+        self.boot = boot
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def boot_ms(self) -> int:
+        return self.boot
+
+    async def sleep(self, seconds: float) -> None:
+        del seconds
+        await asyncio.Event().wait()
+
+    def move(self, ms: int) -> None:
+        """Let time pass."""
+        self.now += ms
+        self.boot += ms
+
+    def step(self, ms: int) -> None:
+        """Set the wall clock forward or back, as people and time servers do."""
+        self.now += ms
+
+
+class NoChance:
+    """No randomness."""
+
+    def fraction(self) -> float:
+        return 0.5
+
+    def token(self, size: int = 16) -> str:
+        return "0" * 2 * size
+
+
+@dataclass
+class StillWorld:
+    """A runtime of which only the clocks and the identity matter to a store."""
+
+    clock: Clock
+    process: ProcessIdentity
+    entropy: Entropy = field(default_factory=NoChance)
+
+    def is_gone(self, process: ProcessIdentity) -> bool:
+        return process != self.process
+
+    def beat(self, name: str, every_seconds: float, action: Callable[[], None]) -> Background:
+        raise AssertionError(name, every_seconds, action)
+
+
+def process(boot_id: str = "boot-1", pid: int = 1) -> ProcessIdentity:
+    return ProcessIdentity("host", boot_id, "namespace", pid, "1")
+
+
+@asynccontextmanager
+async def whole_store(
+    folder: Path, clock: Clock, boot_id: str = "boot-1", *, busy_ms: int = 5_000
+) -> AsyncIterator[SqliteStore]:
+    """Open the store of a folder; opening it a second time is a second process."""
+    store = SqliteStore(str(folder / "kizami.db"), StillWorld(clock, process(boot_id)), busy_ms=busy_ms)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def employ(store: Store, *worker_ids: str, boot_id: str = "boot-1") -> None:
+    """Register workers."""
+    for number, worker_id in enumerate(worker_ids, start=1):
+        await store.workers.register(Worker(worker_id, APP, process(boot_id, number), (BINDING,)))
+
+
+def new_job(
+    local_id: str, options: JobOptions | None = None, *, binding: str = BINDING, delay_ms: int | None = None
+) -> NewJob:
+    first_due = FirstDue(delay_ms=delay_ms)
+    return NewJob(APP, binding, local_id, "{}", options or JobOptions(timeout_ms=TIMEOUT_MS), first_due)
+
+
+async def take(
+    store: Store, worker_id: str = "w1", limit: int = 10, bindings: tuple[str, ...] = (BINDING,)
+) -> list[ClaimedJob]:
+    return list(await store.jobs.claim(Claim(APP, worker_id, bindings, limit, GRACE_MS)))
+
+
+async def take_one(store: Store, worker_id: str = "w1") -> ClaimedJob:
+    (claimed,) = await take(store, worker_id, limit=1)
+    return claimed
+
+
+def completed(job: ClaimedJob, result: str | None = None, at: int = START_MS) -> Report:
+    return Report(
+        job.key, job.claim, JobState.COMPLETED, Outcome.COMPLETED, result=result, started_at=at, ended_at=at + 1
+    )
+
+
+def failed(job: ClaimedJob, *, again: bool, delay_ms: int = 0, at: int = START_MS, error: str = "boom") -> Report:
+    state = JobState.SCHEDULED if again else JobState.FAILED
+    return Report(
+        job.key, job.claim, state, Outcome.FAILED, delay_ms=delay_ms, error=error, started_at=at, ended_at=at + 1
+    )
+
+
+async def report(store: Store, one: Report) -> bool:
+    return (await store.jobs.report([one]))[0]
+
+
+async def seen(store: Store, job_id: str) -> Job:
+    job = await store.jobs.get(APP, job_id)
+    assert job is not None
+    return job
+
+
+def local_ids(jobs: list[ClaimedJob]) -> list[str]:
+    return [job.job_id.partition(":")[2] for job in jobs]
