@@ -88,6 +88,13 @@ def test_a_number_is_digits_only(value: object) -> None:
         Arguments({"limit": value}).number("limit", 100, "invalid_limit")
 
 
+def test_a_number_may_stand_for_a_text() -> None:
+    arguments = Arguments({"oldest": 1_796_000_000, "limit": 15, "text": ["x"]})
+    assert (arguments.text("oldest"), arguments.number("limit", 100, "invalid_limit")) == ("1796000000", 15)
+    with pytest.raises(RefusedError):
+        arguments.text("text")
+
+
 def test_a_missing_argument_is_named() -> None:
     with pytest.raises(RefusedError) as refused:
         Arguments({"channel": None}).required("channel")

@@ -93,6 +93,13 @@ def test_blocks_at_their_limits_pass(block: dict[str, Any]) -> None:
         ({**section("x"), "colour": "red"}, "invalid additional property: colour [json-pointer:/blocks/0]"),
         ({**section("x"), "block_id": "i" * 256}, "must be less than 256 characters [json-pointer:/blocks/0/block_id]"),
         ({"type": "data_table"}, "unsupported type: data_table [json-pointer:/blocks/0/type]"),
+        ({"type": "header", "text": plain(5)}, "must provide a string [json-pointer:/blocks/0/text/text]"),  # type: ignore[arg-type]  # a client may send anything
+        ({"type": "context", "elements": {}}, "must provide an array [json-pointer:/blocks/0/elements]"),
+        (
+            rich({"type": "date", "timestamp": "soon", "format": "{date}"}),
+            "must provide a number [json-pointer:/blocks/0/elements/0/elements/0/timestamp]",
+        ),
+        (table(["a"], column_settings=["x"]), "must provide an object [json-pointer:/blocks/0/column_settings/0]"),
         ({"text": "x"}, "missing required field: type [json-pointer:/blocks/0]"),
         ("section", "must provide an object [json-pointer:/blocks/0]"),
         (

@@ -125,6 +125,9 @@ async def test_a_missing_scope_is_named(slack: AsyncWebClient) -> None:
         ({"markdown_text": "y" * 12_001}, "msg_too_long"),
         ({"text": "x", "attachments": [{"text": "y"}] * 101}, "too_many_attachments"),
         ({"text": "x", "attachments": [{"wrong": "y"}]}, "invalid_attachments"),
+        ({"text": "x", "attachments": {"text": "y"}}, "invalid_attachments"),
+        ({"text": "x", "attachments": ["y"]}, "invalid_attachments"),
+        ({"text": "x", "attachments": [{"color": "#fff"}]}, "invalid_attachments"),
         ({"text": "x", "attachments": [{"blocks": [{"type": "no"}]}]}, "invalid_blocks"),
         ({"text": "x", "metadata": "[1]"}, "invalid_metadata_format"),
         ({"text": "x", "metadata": "{"}, "invalid_metadata_format"),
@@ -253,6 +256,18 @@ async def test_a_permalink_leads_to_the_page(sandbox: Sandbox, slack: AsyncWebCl
         page = await browser.get(link)
     assert page.url.fragment == "p1796000000123000"
     assert 'id="p1796000000123000"' in page.text
+
+
+async def test_a_permalink_of_a_reply_names_its_thread(slack: AsyncWebClient) -> None:
+    parent = (await slack.chat_postMessage(channel=STATUS, text="parent"))["ts"]
+    reply = (await slack.chat_postMessage(channel=STATUS, text="reply", thread_ts=parent))["ts"]
+    link = (await slack.chat_getPermalink(channel=STATUS, message_ts=reply))["permalink"]
+    assert link.endswith(f"/p{reply.replace('.', '')}?thread_ts={parent}&cid={STATUS}")
+
+
+async def test_markdown_stands_in_for_text(sandbox: Sandbox, slack: AsyncWebClient) -> None:
+    await slack.chat_postMessage(channel=STATUS, markdown_text="**bold**")
+    assert sandbox.workspace.messages(STATUS)[0].content.text == "**bold**"
 
 
 async def test_auth_test_tells_who_the_token_is(slack: AsyncWebClient) -> None:

@@ -98,6 +98,28 @@ async def test_a_body_without_end_is_refused(slack_sandbox: Sandbox) -> None:
     assert slack_sandbox.log.entries == ()
 
 
+async def test_a_caller_that_dies_in_the_middle_of_its_body_has_not_called(
+    slack_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = httpx.URL(slack_sandbox.url)
+    assert url.port is not None
+    _, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(b"POST /api/auth.test HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nhalf")
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+    client = AsyncWebClient(TOKEN, base_url=slack_sandbox.api_url, retry_handlers=[])
+    await client.auth_test()
+    assert len(slack_sandbox.log.entries) == 1
+    assert [record for record in caplog.records if record.name.startswith("uvicorn")] == []
+
+
+async def test_a_reset_from_python_empties_it_too(slack_sandbox: Sandbox) -> None:
+    slack_sandbox.say(STATUS, "x")
+    await slack_sandbox.reset()
+    assert slack_sandbox.workspace.messages(STATUS) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_as_a_program_it_ends_on_a_signal(number: signal.Signals) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path("src").resolve())}
