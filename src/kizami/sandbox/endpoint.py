@@ -49,7 +49,7 @@ class ApiEndpoint:
             body += chunk
             if len(body) > _BODY_MAX:
                 return Response("Request body too large", 413)
-        name = http.url.path.rpartition("/api/")[2]
+        name = http.url.path.partition("/api/")[2]
         return await self._api.handle(name, Request(http.method, http.headers, http.url.query, bytes(body)))
 
 

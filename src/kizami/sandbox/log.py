@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class CallLog:
         self._entries: deque[Entry] = deque(maxlen=kept)
         self._seq = 0
         self._file = file
+        self._awaited: list[asyncio.Future[None]] = []
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -86,18 +88,25 @@ class CallLog:
         """Return every call, whatever came of it, of a method and a channel if they are named."""
         return [e for e in self._entries if method in {None, e.method} and channel in {None, e.channel}]
 
+    async def until(self, holds: Callable[[CallLog], bool]) -> None:
+        """Wait until `holds` is true of the log; it is asked now and after each change."""
+        while not holds(self):
+            change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._awaited.append(change)
+            await change
+
     def append(self, **facts: Any) -> Entry:
         """Add an entry under the next number."""
         self._seq += 1
         entry = Entry(seq=self._seq, **facts)
         self._entries.append(entry)
-        self._write(asdict(entry))
+        self._changed(asdict(entry))
         return entry
 
     def answered(self, entry: Entry) -> None:
         """Note that the answer went out."""
         entry.answered = True
-        self._write({"seq": entry.seq, "answered": True})
+        self._changed({"seq": entry.seq, "answered": True})
 
     def clear(self) -> None:
         """Forget all entries in memory; the numbers go on."""
@@ -106,10 +115,14 @@ class CallLog:
     def _effects(self, effect: Effect, channel: str | None) -> list[Entry]:
         return [entry for entry in self.calls(channel=channel) if entry.effect == effect]
 
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def _changed(self, line: Mapping[str, Any]) -> None:
         if self._file is not None:
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
+        awaited, self._awaited = self._awaited, []
+        for change in awaited:
+            if not change.done():
+                change.set_result(None)
 
 
 def digest(blocks: Sequence[Mapping[str, Any]]) -> str | None:

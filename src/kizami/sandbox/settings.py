@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from kizami.core.errors import ConfigurationError
+
 ALL_SCOPES = frozenset(
     {"channels:history", "channels:join", "channels:read", "chat:write", "groups:history", "groups:read"}
 )
@@ -121,3 +123,25 @@ class SandboxSettings:
     """Opens /sandbox/… to other machines; without one only this machine may control."""
     time_zone: str = "UTC"
     """In which the page shows times."""
+
+    def __post_init__(self) -> None:
+        if self.time_scale <= 0:
+            raise _wrong("time_scale", self.time_scale, "Use 1 for real time, 60 to let a minute pass in a second.")
+        if self.edit_window_s is not None and self.edit_window_s < 0:
+            raise _wrong("edit_window_s", self.edit_window_s, "Use None for no limit, 0 to allow no edit.")
+        if self.rates.posts_per_second <= 0 or self.rates.post_burst < 1 or self.rates.window_s <= 0:
+            raise _wrong("rates", self.rates, "Use rate_limited=False for no limits.")
+        for name in ("history_page_max", "messages_kept", "entries_kept"):
+            if getattr(self, name) < 1:
+                raise _wrong(name, getattr(self, name), "Use 1 or more.")
+        for name, keys in (
+            ("channels", [channel.id for channel in self.channels]),
+            ("channels", [channel.name for channel in self.channels]),
+            ("bots", [bot.token for bot in self.bots]),
+        ):
+            if len(set(keys)) < len(keys) or not all(keys):
+                raise _wrong(name, keys, "Give each an id and a name, or a token, of its own.")
+
+
+def _wrong(field: str, value: object, remedy: str) -> ConfigurationError:
+    return ConfigurationError(f"SandboxSettings.{field} can't be {value!r}.", remedy=remedy)
