@@ -15,7 +15,7 @@ def demo(
     verify: bool = typer.Option(False, "--verify", help="Replay it all unattended with kills and faults; print JSON."),
     seed: int = typer.Option(1, help="With --verify: the seed of the kills and faults."),
     lookup: bool = typer.Option(True, "--lookup/--no-lookup", help="Look for a post of unknown fate before repeating."),
-    rounds: int = typer.Option(11, min=1, max=20, help="With --verify: kills in each of the five phases."),
+    rounds: int = typer.Option(10, min=1, max=20, help="With --verify: kills in each of the five phases."),
     speed: float = typer.Option(1.0, min=0.1, max=100.0, help="How fast the recorded checks are replayed."),
 ) -> None:
     """Show a board and notices in a local Slack stand-in, fed with real uptime checks. Needs no Slack token."""

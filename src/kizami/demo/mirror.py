@@ -43,7 +43,7 @@ def make_app(
     notices = Deliveries(slack, channel=ALERTS, batch=BATCH, lookup=lookup, history_lag=timedelta(milliseconds=200))
     turns = Cursor("turns")
 
-    @app.performer(timeout=timedelta(seconds=5))
+    @app.performer(timeout=timedelta(seconds=5), max_attempts=20)
     async def sync() -> None:
         rows = await board.fetch(source.latest)
         await board.publish(rows)
