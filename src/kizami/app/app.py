@@ -14,6 +14,7 @@ from kizami.app.schedules import Schedules
 from kizami.core.errors import DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
+from kizami.engine.cursor import Cursor
 from kizami.engine.settings import WorkerSettings
 from kizami.engine.worker import Worker
 from kizami.runtime import Runtime, SystemRuntime
@@ -81,7 +82,11 @@ class Kizami:
     @property
     def schedules(self) -> Schedules:
         """Return the app's schedules; the app must be open."""
-        return Schedules(self.name, self.store.schedules, self._schedules, self.settings)
+        return Schedules(self.name, self.store, self._schedules, self.settings)
+
+    def cursor(self, name: str) -> Cursor:
+        """Return the stored cursor of that name, for reading source rows inside a job. Raises DefinitionError."""
+        return Cursor(name)
 
     def zone_of(self, schedule: str) -> TimeZone | None:
         """Return the time zone of a schedule in code."""

@@ -8,6 +8,7 @@ import json
 import typer
 
 from kizami.cli.exit_codes import ExitCode
+from kizami.cli.extras import needs_extra
 
 
 def demo(
@@ -20,12 +21,12 @@ def demo(
 ) -> None:
     """Show a board and notices in a local Slack stand-in, fed with real uptime checks. Needs no Slack token."""
     if not verify:
-        from kizami.demo.show import show  # noqa: PLC0415 - needs the web floor and SQLAlchemy
-
+        with needs_extra("The demo", "all"):
+            from kizami.demo.show import show  # noqa: PLC0415 - needs the web floor and SQLAlchemy
         asyncio.run(show(speed, lookup=lookup, say=typer.echo))
         return
-    from kizami.demo.verify import verify as run_verify  # noqa: PLC0415 - needs the web floor and SQLAlchemy
-
+    with needs_extra("The demo", "all"):
+        from kizami.demo.verify import verify as run_verify  # noqa: PLC0415 - needs the web floor and SQLAlchemy
     verdict = asyncio.run(run_verify(seed, lookup=lookup, rounds=rounds))
     typer.echo(json.dumps(verdict.as_json()))
     if not verdict.holds(lookup=lookup):
