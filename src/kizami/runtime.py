@@ -7,6 +7,7 @@ Everything else receives a `Runtime` and asks it. A lint rule bans `time`, `rand
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import socket
@@ -18,6 +19,9 @@ from pathlib import Path
 from typing import Protocol
 
 from kizami.core.times import EpochMs
+
+log = logging.getLogger("kizami.runtime")
+UNKNOWN = "unknown"
 
 
 class Clock(Protocol):
@@ -121,7 +125,10 @@ class _Thread:
 
     def _run(self) -> None:
         while not self._stop.wait(self._every):
-            self._action()
+            try:
+                self._action()
+            except Exception:  # the beat must go on: without it a healthy worker looks dead
+                log.exception("%s failed and goes on", self._thread.name)
 
     def stop(self) -> None:
         self._stop.set()
@@ -145,7 +152,8 @@ class SystemRuntime:
             return bool(here.boot_id) and bool(process.boot_id)
         if process.pid_namespace != here.pid_namespace:
             return False
-        return _started(process.pid) != process.started
+        started = _started(process.pid)
+        return started not in (UNKNOWN, process.started)
 
     def beat(self, name: str, every_seconds: float, action: Callable[[], None]) -> Background:
         return _Thread(name, every_seconds, action)
@@ -169,9 +177,12 @@ def sortable_id(clock: Clock, entropy: Entropy) -> str:
 
 def _started(pid: int) -> str:
     """Return the process's start time in clock ticks since boot, or '' when there is no such live process."""
-    stat = _read(f"/proc/{pid}/stat")
-    if not stat:
-        return "" if os.path.isdir("/proc/self") else "unknown"
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return "" if Path("/proc/self/stat").exists() else UNKNOWN
+    except OSError:
+        return UNKNOWN
     fields = stat.rpartition(")")[2].split()
     return "" if fields[0] in {"Z", "X"} else fields[19]
 

@@ -211,7 +211,7 @@ async def test_an_operation_that_fails_takes_back_only_itself(database: Database
     await asyncio.to_thread(bool)  # every task has handed its operation over
     release.set()
     answers = await asyncio.gather(first, *waiting, return_exceptions=True)
-    assert [type(answer) for answer in answers] == [type(None), str, NotFoundError, str, StoreError, str]
+    assert [type(answer) for answer in answers] == [type(None), str, NotFoundError, str, sqlite3.IntegrityError, str]
     assert await database.read(names) == ["a", "b", "c"]
 
 

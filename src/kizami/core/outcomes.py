@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kizami.core.backoff import Backoff
+from kizami.core.backoff import MAX_DELAY_MS, Backoff
+from kizami.core.errors import InvalidInputError
 from kizami.core.options import Guarantee
 from kizami.core.states import JobState
 
@@ -17,6 +18,14 @@ class Snooze:
     """A performer returns this to be called again later; it uses no attempt. At most 1,000 in a row."""
 
     delay_ms: int
+
+    def __post_init__(self) -> None:
+        if type(self.delay_ms) is not int or not 0 <= self.delay_ms <= MAX_DELAY_MS:
+            raise InvalidInputError(
+                f"Snooze delay_ms is {self.delay_ms!r}.",
+                remedy=f"Give whole milliseconds from 0 to {MAX_DELAY_MS}.",
+                path="delay_ms",
+            )
 
 
 @dataclass(frozen=True, slots=True)

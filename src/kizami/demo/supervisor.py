@@ -100,7 +100,9 @@ class Supervisor:
     async def _follow(self, process: asyncio.subprocess.Process) -> None:
         said, answers = process.stdout, process.stdin
         while said is not None and answers is not None and (line := await said.readline()):
-            await self._at(line.decode().split(" ", 1)[0])
+            phase, _, item = line.decode().strip().partition(" ")
+            if not item.startswith("board/"):  # repeating an edit is harmless; a notice is what a kill could double
+                await self._at(phase)
             if process.returncode is None:
                 answers.write(b"\n")
 

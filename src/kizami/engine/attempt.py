@@ -49,6 +49,7 @@ class Attempt:
     beats_written: int = 0
     lease: HeldLease | None = None
     shutting_down: bool = False
+    _thread_goes_on: bool = False
     _scope: asyncio.Timeout | None = None
     _body: asyncio.Future[Any] | None = field(default=None)
 
@@ -75,7 +76,7 @@ class Attempt:
             log.warning("attempt of %s could not begin: %s", self.job.job_id, error)
             return self._released()
         finally:
-            if self.lease is not None:
+            if self.lease is not None and not self._thread_goes_on:
                 await self._release_lease(self.lease)
 
     async def _run(self) -> Report | None:
@@ -83,10 +84,9 @@ class Attempt:
         if origin is not None and origin.lease is not None and not await self._take_lease(origin.lease):
             log.info("lease held: %s skips (%s)", self.job.job_id, origin.lease)
             return self._report(JobState.COMPLETED, Outcome.COMPLETED, result='"lease_held"', skipped_by_lease=True)
-        if self.job.options.guarantee is Guarantee.AT_MOST_ONCE:
-            self.started = True
-            if not await self.store.jobs.start(self.job.key, self.job.claim):
-                return None
+        once = self.job.options.guarantee is Guarantee.AT_MOST_ONCE
+        if once and not await self.store.jobs.start(self.job.key, self.job.claim):
+            return None
         self.started = True
         return await self._performed()
 
@@ -95,7 +95,9 @@ class Attempt:
         try:
             return self._completed(await self._perform())
         except LeaseLost:
-            return self._report(JobState.COMPLETED, Outcome.COMPLETED, result='"lease_lost"')
+            return self._lease_lost()
+        except BaseExceptionGroup as group:
+            return self._lease_lost() if group.subgroup(LeaseLost) is not None else self._failed(group)
         except TimeoutError as error:
             return self._timed_out() if self._expired() else self._failed(error)
         except asyncio.CancelledError:
@@ -125,9 +127,19 @@ class Attempt:
         try:
             if self.performer.is_async:
                 return await cast("Awaitable[object]", self.performer.call(self.job.payload, context))
-            return await self.loop.run_in_executor(self.threads, self._call_in_thread, context)
+            return await self._call_beside(context)
+        except (SystemExit, KeyboardInterrupt) as error:  # the performer's end, not the worker's
+            raise RuntimeError(f"the performer raised {type(error).__name__}({error})") from error
         finally:
             await settle_stragglers(context)
+
+    async def _call_beside(self, context: JobContext) -> object:
+        """Call a synchronous performer; when it is given up, its thread goes on and the lease must stay taken."""
+        try:
+            return await self.loop.run_in_executor(self.threads, self._call_in_thread, context)
+        except asyncio.CancelledError:
+            self._thread_goes_on = True
+            raise
 
     def _call_in_thread(self, context: JobContext) -> object:
         enter(context)
@@ -186,6 +198,9 @@ class Attempt:
         )
         log.error("attempt %d of %s failed: %s", job.attempt, job.job_id, text)
         return self._report(after.state, outcome, delay_ms=after.delay_ms, error=text)
+
+    def _lease_lost(self) -> Report:
+        return self._report(JobState.COMPLETED, Outcome.COMPLETED, result='"lease_lost"')
 
     def _cancelled(self) -> Report:
         return self._timed_out() if self._expired() else self._failed("CancelledError: the performer was cancelled")

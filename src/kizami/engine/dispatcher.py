@@ -48,6 +48,7 @@ class Dispatcher:
         self._waker = waker
         self._bindings = tuple(sorted(performers))
         self._threads = Threads("kizami-job")
+        self._finishing = False
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
 
     @property
@@ -56,16 +57,21 @@ class Dispatcher:
         return tuple(self._attempts)
 
     async def run(self) -> None:
-        """Claim and start jobs for ever; a failing store is tried again."""
-        while True:
+        """Claim and start jobs until `finish`; a failing store is tried again."""
+        while not self._finishing:
             self._waker.clear()
             wait_ms = self._settings.poll_ms
             try:
                 wait_ms = await self._fill()
             except StoreError as error:
                 log.warning("jobs can't be claimed now: %s", error)
-            if wait_ms > 0:
+            if wait_ms > 0 and not self._finishing:
                 await self._waker.wait(wait_ms)
+
+    def finish(self) -> None:
+        """Claim nothing more. A claim on its way is not broken off: what it takes would be nobody's."""
+        self._finishing = True
+        self._waker.wake()
 
     async def stop(self) -> None:
         """Let running jobs end within the grace time, then hand back what is unfinished."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from kizami.core.errors import KizamiError, StoreError
+from kizami.core.errors import StoreError
 from kizami.core.states import JobState
 
 if TYPE_CHECKING:
@@ -54,16 +54,20 @@ class Reporter:
             except StoreError as error:
                 log.warning("%d outcomes can't be recorded yet: %s", len(reports), error)
                 await self._clock.sleep(RETRY_SECONDS)
-            except KizamiError as error:
-                log.error("an outcome was refused: %s", error)  # noqa: TRY400 - the sentence says it all
+            except Exception:
+                log.exception("an outcome of %d was refused, they are recorded one by one", len(reports))
                 return tuple([await self._record_alone(report) for report in reports])
 
     async def _record_alone(self, report: Report) -> bool:
-        try:
-            return (await self._jobs.report([report]))[0]
-        except KizamiError:
-            log.exception("the outcome %s of claim %d was refused", report.state, report.claim)
-            return False
+        while True:
+            try:
+                return (await self._jobs.report([report]))[0]
+            except StoreError as error:
+                log.warning("an outcome can't be recorded yet: %s", error)
+                await self._clock.sleep(RETRY_SECONDS)
+            except Exception:
+                log.exception("the outcome %s of claim %d was refused", report.state, report.claim)
+                return False
 
 
 def _tell(report: Report, job_id: str, *, answer: bool) -> None:

@@ -74,7 +74,9 @@ class Worker:
         try:
             yield
         finally:
-            await _end(dispatching, *others)
+            self._dispatcher.finish()
+            await dispatching
+            await _end(*others)
             await self._firer.stop()
             await self._dispatcher.stop()
             await _end(reporting)
@@ -90,7 +92,7 @@ class Worker:
         """Run a loop again if it ever breaks: one bug must not stop a worker that still looks healthy."""
         while True:
             try:
-                await loop()
+                return await loop()
             except Exception:
                 log.exception("the %s broke and is started again", name)
                 await self._runtime.clock.sleep(self._settings.poll_ms / 1000)

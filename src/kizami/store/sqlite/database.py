@@ -215,7 +215,7 @@ class _Lane:
                 raise  # SQLite took the whole transaction back (disk full, IO error): all fail
             connection.execute("ROLLBACK TO operation")
             connection.execute("RELEASE operation")
-            return None, translate(error, self._database.path) if isinstance(error, sqlite3.Error) else error
+            return None, _told(error, self._database.path)
         connection.execute("RELEASE operation")
         return value, None
 
@@ -233,3 +233,10 @@ class _Lane:
         if needs_new_connection(error) and self._database.path != MEMORY:
             connection.close()
             self._connection = None
+
+
+def _told(error: Exception, path: str) -> Exception:
+    """Return what the caller hears: a value that SQLite refuses is a bug and stays itself, all else befell the file."""
+    if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
+        return translate(error, path)
+    return error
