@@ -119,6 +119,13 @@ def test_a_taken_port_fails_before_anything_starts(folder: Path) -> None:
         assert not (folder / "other" / "kizami.db").exists()
 
 
+def test_a_database_that_cannot_be_opened_ends_run_with_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIZAMI_DATABASE_URL", "sqlite:///nowhere/kizami.db")
+    done = kizami_process(folder, "run", "tiny:app", "--port", "0")
+    assert (done.returncode, done.stderr.splitlines()[-1].startswith("kizami: ")) == (4, True)
+    assert "Traceback" not in done.stderr
+
+
 def test_json_logs_are_json_on_every_line(folder: Path) -> None:
     with _started(folder, "run", "tiny:app", "--no-web", "--json") as process:
         _line_with(process.stderr, "app tiny is running")

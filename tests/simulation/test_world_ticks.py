@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from kizami import Kizami, Tick
+from kizami.core.errors import NotFoundError
 from kizami.core.states import JobState
 from kizami.core.timing import cron_timing, fires
 from kizami.store.protocol import FireOutcome, JobFilter
@@ -206,6 +209,16 @@ def test_a_superseded_definition_neither_fires_nor_registers_again() -> None:
     # Both workers perform the binding's jobs, but only ticks of the new plan exist.
     plan = [at_ms("2026-01-01T00:00") + n * 15 * MINUTE_MS for n in range(1, 5)]
     assert sorted(old_ticks + new_ticks) == plan
+
+
+def test_a_trigger_by_old_code_does_not_bring_back_what_newer_code_removed() -> None:
+    old, new = Kizami(), Kizami()
+    noting(old, "removed", cron="*/10 * * * *")
+    noting(new, "report", cron="*/15 * * * *")
+    with World(old, new) as world:  # the new code registers last
+        with pytest.raises(NotFoundError, match="no schedule removed"):
+            world.wait(old.schedules.trigger("removed"))
+        assert [each.name for each in world.wait(new.schedules.list())] == ["report"]
 
 
 def test_what_passes_during_a_pause_is_dropped_and_a_trigger_fires_all_the_same() -> None:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import io
 import json
 import logging
 
-from kizami.cli.logs import JsonLines, Lines
+import pytest
+
+from kizami.cli.logs import JsonLines, Lines, start_logs
 
 
 def _record(message: str, *arguments: object, failed: bool = False) -> logging.LogRecord:
@@ -37,3 +40,18 @@ def test_a_json_line_has_the_record_as_fields() -> None:
         "logger": "kizami.test",
         "message": "job é failed",
     }
+
+
+def test_a_terminal_gets_the_message_without_the_formats_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    handlers = list(logging.root.handlers), logging.root.level
+    try:
+        start_logs(as_json=False, stream=terminal)
+        logging.getLogger("kizami.test").info("app [bold]tiny[/] is running")
+    finally:
+        logging.root.handlers[:], level = handlers
+        logging.root.setLevel(level)
+    assert "INFO" in terminal.getvalue()
+    assert "app [bold]tiny[/] is running" in terminal.getvalue()
+    assert "kizami.test" not in terminal.getvalue()

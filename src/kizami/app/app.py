@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
-from kizami.app.jobs import Jobs
 from kizami.app.performer import JobRequest, Performer
-from kizami.app.schedules import Schedules
 from kizami.core.errors import DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
 from kizami.engine.settings import WorkerSettings
-from kizami.engine.worker import Worker
 from kizami.runtime import Runtime, SystemRuntime
-from kizami.store.sqlite.store import SqliteStore, path_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from datetime import timedelta
 
+    from kizami.app.jobs import Jobs
+    from kizami.app.schedules import Schedules
     from kizami.core.window import Finding, Window
     from kizami.core.zone import TimeZone
+    from kizami.engine.cursor import Cursor
     from kizami.store.protocol import Store
 
 DATABASE_URL = "KIZAMI_DATABASE_URL"
@@ -59,6 +58,8 @@ class Kizami:
     def store(self) -> Store:
         """Return the app's store; the database is chosen at its first use."""
         if self._store is None:
+            from kizami.store.sqlite.store import SqliteStore, path_of  # noqa: PLC0415 - importing kizami must stay light
+
             url = self._url or os.environ.get(DATABASE_URL) or DEFAULT_URL
             self._store = SqliteStore(path_of(url), self.runtime)
         return self._store
@@ -76,12 +77,22 @@ class Kizami:
     @property
     def jobs(self) -> Jobs:
         """Return the app's jobs; the app must be open."""
+        from kizami.app.jobs import Jobs  # noqa: PLC0415 - importing kizami must stay light
+
         return Jobs(self.name, self.store.jobs)
 
     @property
     def schedules(self) -> Schedules:
         """Return the app's schedules; the app must be open."""
-        return Schedules(self.name, self.store.schedules, self._schedules, self.settings)
+        from kizami.app.schedules import Schedules  # noqa: PLC0415 - importing kizami must stay light
+
+        return Schedules(self.name, self.store, self._schedules, self.settings)
+
+    def cursor(self, name: str) -> Cursor:
+        """Return the stored cursor of that name, for reading source rows inside a job. Raises DefinitionError."""
+        from kizami.engine.cursor import Cursor  # noqa: PLC0415 - importing kizami must stay light
+
+        return Cursor(name)
 
     def zone_of(self, schedule: str) -> TimeZone | None:
         """Return the time zone of a schedule in code."""
@@ -184,6 +195,8 @@ class Kizami:
     @asynccontextmanager
     async def working(self) -> AsyncIterator[Kizami]:
         """Fire ticks and perform jobs while the body runs, on a store that is open already."""
+        from kizami.engine.worker import Worker  # noqa: PLC0415 - importing kizami must stay light
+
         scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
         engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
         async with engine.running():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kizami.app.definitions import ScheduleInCode
     from kizami.core.times import EpochMs
     from kizami.engine.settings import WorkerSettings
-    from kizami.store.protocol import FireRecord, Schedule, ScheduleStore
+    from kizami.store.protocol import FireRecord, Schedule, Store
 
 log = logging.getLogger("kizami.scheduler")
 
@@ -27,11 +27,10 @@ log = logging.getLogger("kizami.scheduler")
 class Schedules:
     """An app's schedules."""
 
-    def __init__(
-        self, app: str, store: ScheduleStore, code: Mapping[str, ScheduleInCode], settings: WorkerSettings
-    ) -> None:
+    def __init__(self, app: str, store: Store, code: Mapping[str, ScheduleInCode], settings: WorkerSettings) -> None:
         self._app = app
-        self._store = store
+        self._store = store.schedules
+        self._workers = store.workers
         self._code = code
         self._settings = settings
 
@@ -44,7 +43,8 @@ class Schedules:
         found = await self._store.get(self._app, name)
         if found is None:
             raise NotFoundError(
-                f"There is no schedule {name} in app {self._app}.", remedy="`kizami schedules` lists them."
+                f"There is no schedule {name} in app {self._app}.",
+                remedy="`kizami schedules list MODULE:APP` lists them.",
             )
         return found
 
@@ -111,11 +111,12 @@ class Schedules:
         return at
 
     async def _stored(self, name: str) -> Schedule:
-        """Return a schedule of the code, stored if this is the first time that anybody names it."""
-        if name not in self._code:
-            return await self.get(name)
+        """Return a schedule, stored first when only external clocks drive this app.
+
+        Where workers run, they alone say what is defined: an old process must not bring back what newer code removed.
+        """
         found = await self._store.get(self._app, name)
-        if found is None:
+        if found is None and name in self._code and not await self._workers.list(self._app):
             await self._store.register(self._app, [entry.scheduled().definition for entry in self._code.values()])
         return await self.get(name)
 

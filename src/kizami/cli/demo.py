@@ -8,6 +8,7 @@ import json
 import typer
 
 from kizami.cli.exit_codes import ExitCode
+from kizami.cli.extras import needs_extra
 
 
 def demo(
@@ -15,17 +16,17 @@ def demo(
     verify: bool = typer.Option(False, "--verify", help="Replay it all unattended with kills and faults; print JSON."),
     seed: int = typer.Option(1, help="With --verify: the seed of the kills and faults."),
     lookup: bool = typer.Option(True, "--lookup/--no-lookup", help="Look for a post of unknown fate before repeating."),
-    rounds: int = typer.Option(11, min=1, max=20, help="With --verify: kills in each of the five phases."),
+    rounds: int = typer.Option(10, min=1, max=20, help="With --verify: kills in each of the five phases."),
     speed: float = typer.Option(1.0, min=0.1, max=100.0, help="How fast the recorded checks are replayed."),
 ) -> None:
     """Show a board and notices in a local Slack stand-in, fed with real uptime checks. Needs no Slack token."""
     if not verify:
-        from kizami.demo.show import show  # noqa: PLC0415 - needs the web floor and SQLAlchemy
-
+        with needs_extra("The demo", "all"):
+            from kizami.demo.show import show  # noqa: PLC0415 - needs the web floor and SQLAlchemy
         asyncio.run(show(speed, lookup=lookup, say=typer.echo))
         return
-    from kizami.demo.verify import verify as run_verify  # noqa: PLC0415 - needs the web floor and SQLAlchemy
-
+    with needs_extra("The demo", "all"):
+        from kizami.demo.verify import verify as run_verify  # noqa: PLC0415 - needs the web floor and SQLAlchemy
     verdict = asyncio.run(run_verify(seed, lookup=lookup, rounds=rounds))
     typer.echo(json.dumps(verdict.as_json()))
     if not verdict.holds(lookup=lookup):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.highlighter import NullHighlighter
 from rich.logging import RichHandler
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ def start_quiet_logs(*, as_json: bool) -> None:
 
 def _handler(target: TextIO, *, as_json: bool) -> logging.Handler:
     if target.isatty() and not as_json:
-        return RichHandler(console=Console(file=target), show_path=False, markup=False, log_time_format="%X")
+        plain = NullHighlighter()
+        rich = RichHandler(console=Console(file=target), show_path=False, highlighter=plain, log_time_format="%X")
+        rich.setFormatter(logging.Formatter("%(message)s"))
+        return rich
     handler = logging.StreamHandler(target)
     handler.setFormatter(JsonLines() if as_json else Lines())
     return handler

@@ -37,7 +37,7 @@ def list_all(place: AppPlace, as_json: AsJson = False) -> None:
         print_json([_as_json(one) for one in stored])
         return
     rows = [_row(one) for one in stored]
-    rows += [(name, description, "not registered yet: start `kizami run`", "", "") for name, description in unstored]
+    rows += [(name, description, "", "", "not registered yet") for name, description in unstored]
     print_table(("schedule", "timing", "next", "last fired", "state"), rows, "This app has no schedules.")
 
 

@@ -10,7 +10,7 @@ from kizami.app.app import Kizami
 from kizami.demo.source import Source
 from kizami.engine.lease import LeaseSettings
 from kizami.engine.settings import WorkerSettings
-from kizami.slack import Cursor, Deliveries, Slack, StatusBoard
+from kizami.slack import Deliveries, Slack, StatusBoard
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,9 +41,9 @@ def make_app(
     slack.on_phase = on_phase
     board = StatusBoard(slack, "services", channel=STATUS, title="Services")
     notices = Deliveries(slack, channel=ALERTS, batch=BATCH, lookup=lookup, history_lag=timedelta(milliseconds=200))
-    turns = Cursor("turns")
+    turns = app.cursor("turns")
 
-    @app.performer(timeout=timedelta(seconds=5))
+    @app.performer(timeout=timedelta(seconds=5), max_attempts=20)
     async def sync() -> None:
         rows = await board.fetch(source.latest)
         await board.publish(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
+from collections.abc import Coroutine
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from kizami.demo.supervisor import PHASES, SANDBOX_TOKEN, KillPlan, Supervisor
 from kizami.demo.truth import read_checks, turns_down
 from kizami.runtime import SystemRuntime
 from kizami.sandbox.faults import Fault, FaultMix
-from kizami.sandbox.hooks import Phase
+from kizami.sandbox.hooks import Call, Hook, Phase
 from kizami.sandbox.server import Sandbox
 from kizami.sandbox.settings import SandboxSettings
 from kizami.store.protocol import FireOutcome, TickKind
@@ -26,9 +27,11 @@ from kizami.store.protocol import FireOutcome, TickKind
 TIME_SCALE: Final = 20.0
 """A rate window of a minute passes in three seconds."""
 LIMIT_SECONDS: Final = 280.0
-ROUNDS_FULL: Final = 11
+ROUNDS_FULL: Final = 10
 EVERY: Final = timedelta(seconds=1)
 HEAD_START: Final = 4
+SHARE_UNDER_KILLS: Final = 0.7
+CALM_STEPS_A_ROUND: Final = 8
 
 CHANCES: Final = (
     (0.04, Fault.rate_limited(20)),
@@ -90,10 +93,21 @@ async def verify(seed: int, *, lookup: bool = True, rounds: int = ROUNDS_FULL) -
             supervisor = _supervisor(folder, url, plan, lookup=lookup)
             sandbox.hooks.add(Phase.RECEIVED, supervisor.at_received, method="chat.postMessage", channel=ALERTS)
             sandbox.hooks.add(Phase.ACCEPTED, supervisor.at_accepted, method="chat.postMessage", channel=ALERTS)
-            await _run_to_the_end(supervisor, sandbox, Source(str(folder / "checks.db")), checks, runtime)
+            edited = asyncio.Event()
+            sandbox.hooks.add(Phase.ACCEPTED, _noting(edited), method="chat.update", channel=STATUS)
+            replay = _replay(Source(str(folder / "checks.db")), checks, plan, edited)
+            await _run_to_the_end(supervisor, sandbox, replay, checks, runtime)
             ticks = await _count_ticks(folder)
         seconds = (runtime.clock.boot_ms() - began) / 1000
         return _judge(sandbox, checks, ticks, plan, seconds)
+
+
+def _noting(edited: asyncio.Event) -> Hook:
+    async def note(call: Call) -> None:
+        del call
+        edited.set()
+
+    return note
 
 
 def _supervisor(folder: Path, url: str, plan: KillPlan, *, lookup: bool) -> Supervisor:
@@ -103,11 +117,15 @@ def _supervisor(folder: Path, url: str, plan: KillPlan, *, lookup: bool) -> Supe
 
 
 async def _run_to_the_end(
-    supervisor: Supervisor, sandbox: Sandbox, source: Source, checks: list[dict[str, str]], runtime: SystemRuntime
+    supervisor: Supervisor,
+    sandbox: Sandbox,
+    replay: Coroutine[None, None, None],
+    checks: list[dict[str, str]],
+    runtime: SystemRuntime,
 ) -> None:
     due = frozenset(turns_down(checks))
     running = asyncio.create_task(supervisor.run())
-    replaying = asyncio.create_task(_replay(source, checks, supervisor.plan))
+    replaying = asyncio.create_task(replay)
     try:
         async with asyncio.timeout(LIMIT_SECONDS):
             while not (replaying.done() and due <= _delivered(sandbox).keys() and not supervisor.plan.phases):
@@ -126,18 +144,22 @@ async def _run_to_the_end(
         await asyncio.gather(running, replaying, return_exceptions=True)
 
 
-async def _replay(source: Source, checks: list[dict[str, str]], plan: KillPlan) -> None:
-    """Add the checks in step with the kills, so that there is always something to be killed at."""
-    added = 0
-    while added < len(checks):
-        share = 1.0 if not plan.phases else min(1.0, (plan.done.total() + HEAD_START) / max(1, plan.total))
-        until = int(len(checks) * share)
+async def _replay(source: Source, checks: list[dict[str, str]], plan: KillPlan, edited: asyncio.Event) -> None:
+    """Add the checks in step with the kills, so that there is always something to be killed at, then with the edits."""
+    under_kills, added = int(len(checks) * SHARE_UNDER_KILLS), 0
+    while plan.phases:
+        plan.changed.clear()
+        until = min(under_kills, under_kills * (plan.done.total() + HEAD_START) // plan.total)
         if until > added:
             await source.add(checks[added:until])
             added = until
-        if plan.phases:
-            plan.changed.clear()
-            await plan.changed.wait()
+        await plan.changed.wait()
+    calm = checks[added:]
+    size = -(-len(calm) // (CALM_STEPS_A_ROUND * plan.total // len(PHASES)))
+    for start in range(0, len(calm), size):
+        await source.add(calm[start : start + size])
+        edited.clear()
+        await edited.wait()
 
 
 async def _count_ticks(folder: Path) -> Counter[str]:

@@ -5,57 +5,65 @@ believes in), and says by its answer whether it landed: `False`, `None` or a mis
 Repeating an operation after a lost answer is harmless. No operation takes the present time: a store reads its own
 clock inside the transaction, so that machines with wrong clocks agree. A failure raises a `StoreError` and has
 changed nothing.
+
+The names are imported when first used: most programs need few of them, and `import kizami` must stay light.
 """
 
-from kizami.store.protocol.deliveries import (
-    BoardClaim,
-    BoardEdit,
-    BoardPost,
-    BoardRow,
-    BoardStore,
-    CursorRow,
-    CursorStore,
-    Delivery,
-    DeliveryClaim,
-    DeliveryStore,
-    Gate,
-    GateStore,
-    Intent,
-    NewDelivery,
-    OwedDelivery,
-)
-from kizami.store.protocol.jobs import (
-    Attempt,
-    Claim,
-    ClaimedJob,
-    Enqueued,
-    Heartbeat,
-    Horizon,
-    Job,
-    JobFilter,
-    JobPage,
-    JobStore,
-    NewJob,
-    Origin,
-    Outcome,
-    Reaped,
-    Report,
-    Vouch,
-)
-from kizami.store.protocol.leases import Lease, LeaseFence, LeaseStore
-from kizami.store.protocol.schedules import (
-    DuePage,
-    DueSchedule,
-    Fire,
-    FireOutcome,
-    FireRecord,
-    Schedule,
-    ScheduleDefinition,
-    ScheduleStore,
-    TickKind,
-)
-from kizami.store.protocol.store import Store
-from kizami.store.protocol.workers import Worker, WorkerStore
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kizami.store.protocol.deliveries import (
+        BoardClaim,
+        BoardEdit,
+        BoardPost,
+        BoardRow,
+        BoardStore,
+        CursorRow,
+        CursorStore,
+        Delivery,
+        DeliveryClaim,
+        DeliveryStore,
+        Gate,
+        GateStore,
+        Intent,
+        NewDelivery,
+        OwedDelivery,
+    )
+    from kizami.store.protocol.jobs import (
+        Attempt,
+        Claim,
+        ClaimedJob,
+        Enqueued,
+        Heartbeat,
+        Horizon,
+        Job,
+        JobFilter,
+        JobPage,
+        JobStore,
+        NewJob,
+        Origin,
+        Outcome,
+        Reaped,
+        Report,
+        Vouch,
+    )
+    from kizami.store.protocol.leases import Lease, LeaseFence, LeaseStore
+    from kizami.store.protocol.schedules import (
+        DuePage,
+        DueSchedule,
+        Fire,
+        FireOutcome,
+        FireRecord,
+        Schedule,
+        ScheduleDefinition,
+        ScheduleStore,
+        TickKind,
+    )
+    from kizami.store.protocol.store import Store
+    from kizami.store.protocol.workers import Worker, WorkerStore
 
 __all__ = [
     "Attempt",
@@ -105,3 +113,15 @@ __all__ = [
     "Worker",
     "WorkerStore",
 ]
+
+_ROOMS = ("jobs", "schedules", "leases", "deliveries", "workers", "store")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a room of the protocol when one of its names is first used."""
+    if name in __all__:
+        for room in _ROOMS:
+            module = import_module(f"{__name__}.{room}")
+            if name in vars(module) and vars(module)[name].__module__ == module.__name__:
+                return globals().setdefault(name, vars(module)[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,6 +18,7 @@ MEMORY: Final = ":memory:"
 OLDEST_SQLITE: Final = (3, 37, 0)
 """STRICT tables need 3.37; UPDATE ... RETURNING needs 3.35."""
 
+_SWITCHES_MAX: Final = 20
 _RECONNECT: Final = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
@@ -42,7 +43,7 @@ def connect(path: str, *, busy_ms: int, read_only: bool = False) -> sqlite3.Conn
         )
         connection.row_factory = sqlite3.Row
         if path != MEMORY:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         if read_only:
@@ -50,6 +51,21 @@ def connect(path: str, *, busy_ms: int, read_only: bool = False) -> sqlite3.Conn
     except sqlite3.Error as error:
         raise translate(error, path) from error
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite doesn't wait for others that switch a new file at the same moment, so we do."""
+    for _ in range(_SWITCHES_MAX):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if _primary_code(error) != sqlite3.SQLITE_BUSY:
+                raise
+            connection.execute("BEGIN EXCLUSIVE")  # this does wait, up to busy_ms
+            connection.execute("COMMIT")
+        else:
+            return
+    connection.execute("PRAGMA journal_mode = WAL")
 
 
 def needs_new_connection(error: BaseException) -> bool:

@@ -31,7 +31,7 @@ def settle(connection: sqlite3.Connection, moment: Moment, fire: Fire) -> FireRe
             return _unwritten(fire, moment, FireOutcome.SUPERSEDED, "the schedule was removed")
         raise NotFoundError(
             f"There is no schedule {fire.schedule} in app {fire.app}.",
-            remedy="`kizami schedules` lists them.",
+            remedy="`kizami schedules list MODULE:APP` lists them.",
             schedule=fire.schedule,
         )
     if fire.kind is TickKind.MANUAL:

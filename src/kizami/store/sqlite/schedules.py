@@ -98,7 +98,7 @@ def one(connection: sqlite3.Connection, app: str, name: str) -> sqlite3.Row:
     if row is None:
         raise NotFoundError(
             f"There is no schedule {name} in app {app}.",
-            remedy="`kizami schedules` lists them; a new one is stored when a worker starts.",
+            remedy="`kizami schedules list MODULE:APP` lists them; a new one is stored when a worker starts.",
             schedule=name,
         )
     return row
