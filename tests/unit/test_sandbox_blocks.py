@@ -188,7 +188,8 @@ def sum_refusal(*blocks: dict[str, Any], limits: Limits | None = None) -> Refuse
 
 def test_all_cells_of_a_message_share_ten_thousand_characters() -> None:
     """B089: 60 rows of 4 columns of 45 characters are 10,800."""
-    assert sum_refusal(table(*[["x" * 45] * 4] * 60)).error == "invalid_blocks"
+    refused = sum_refusal(table(*[["x" * 45] * 4] * 60))
+    assert (refused.error, refused.details) == ("invalid_blocks", ("tables must be less than 10001 characters",))
     KIT.check_sum([table(*[["x" * 45] * 4] * 55)])
 
 
@@ -213,7 +214,8 @@ def test_numbers_in_a_table_are_a_setting() -> None:
 def test_blocks_that_are_legal_one_by_one_can_be_too_long_together() -> None:
     """B083: five sections of 2,900 characters."""
     assert sum_refusal(*[section("x" * 2_900)] * 5).error == "msg_blocks_too_long"
-    KIT.check_sum([section("x" * 2_900)] * 4)
+    KIT.check_sum([section("x" * 2_640)] * 5)
+    assert sum_refusal(*[section("x" * 2_640)] * 5, section("y")).error == "msg_blocks_too_long"
 
 
 def test_a_refusal_does_not_grow_with_what_is_refused() -> None:

@@ -149,6 +149,8 @@ async def test_info_tells_what_a_start_up_check_needs(slack: AsyncWebClient) -> 
     outside = (await slack.conversations_info(channel="C0OUT", include_num_members=True))["channel"]
     assert (outside["is_member"], outside["is_archived"], outside["num_members"]) == (False, False, 0)
     assert (await slack.conversations_info(channel="C0OLD"))["channel"]["is_archived"] is True
+    room = (await slack.conversations_info(channel="C0ROOM"))["channel"]
+    assert [room[name] for name in ("is_private", "is_group", "is_channel", "is_member")] == [True, True, False, True]
     assert await error_of(slack.conversations_info(channel="C0HIDDEN")) == "channel_not_found"
 
 
@@ -186,6 +188,8 @@ async def test_the_list_has_public_channels_unless_asked(slack: AsyncWebClient) 
     assert ids(await slack.conversations_list()) == ["C0OLD", "C0OUT", STATUS]
     assert ids(await slack.conversations_list(exclude_archived=True)) == ["C0OUT", STATUS]
     assert ids(await slack.conversations_list(types=["private_channel"])) == ["C0ROOM"]
+    every = await slack.conversations_list(types="public_channel,private_channel,mpim,im")
+    assert ids(every) == ["C0OLD", "C0OUT", "C0ROOM", STATUS]
 
 
 async def test_the_list_is_paged(slack: AsyncWebClient) -> None:

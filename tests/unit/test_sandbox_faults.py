@@ -288,6 +288,7 @@ def test_a_mix_leaves_other_methods_alone() -> None:
     mix = FaultMix(7, [(1.0, Fault.answer_lost())])
     assert mix.draw("conversations.history", 1) is None
     assert mix.draw("chat.update", 1) == Fault.answer_lost()
+    assert FaultMix(7, [(0.0, Fault.answer_lost())]).draw(POST, 1) is None
 
 
 @pytest.mark.parametrize("chances", [[(0.6, Fault.slow()), (0.5, Fault.slow())], [(-0.1, Fault.slow())]])
