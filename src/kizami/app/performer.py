@@ -10,7 +10,6 @@ from kizami.app.signature import Signature, read_signature
 from kizami.app.tick import Tick
 from kizami.core.errors import DefinitionError
 from kizami.core.options import EnqueueChanges, JobOptions, split_enqueue
-from kizami.core.payloads import PayloadType
 from kizami.core.zone import load_zone
 from kizami.engine.context import JobContext
 from kizami.runtime import sortable_id
@@ -41,6 +40,8 @@ class Performer(Generic[P, R]):
         self._owner = f"Performer {binding}"
         self._function = function
         self._signature: Signature = read_signature(self._owner, function)
+        from kizami.core.payloads import PayloadType  # noqa: PLC0415 - it loads pydantic's machinery
+
         self._type = PayloadType(self._owner, self._signature.payload_annotation)
         self._zones: dict[str, TimeZone] = {}
         self.is_async = self._signature.is_async

@@ -39,6 +39,7 @@ _BY_ERROR_CODE: Final[Mapping[str, ExitCode]] = MappingProxyType(
         "wrong_state": ExitCode.REFUSED,
         "gone": ExitCode.REFUSED,
         "sync_in_progress": ExitCode.REFUSED,
+        "board_not_shown": ExitCode.SLACK,
         "slack": ExitCode.SLACK,
         "kizami_error": ExitCode.FAILED,
     }

@@ -32,7 +32,7 @@ _KIND: Final = re.compile(r"^[A-Za-z]+Error: ")
 class NotShownError(KizamiError):
     """The rows are there, the board doesn't show them."""
 
-    code = "slack"
+    code = "board_not_shown"
 
 
 @dataclass(frozen=True, slots=True)

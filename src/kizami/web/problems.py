@@ -39,6 +39,7 @@ STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "store_read_only": 503,
         "store_version": 503,
         # Slack, for a route that calls it: whatever it answered, this service can't serve the request now
+        "board_not_shown": 503,
         "slack": 503,
         "slack_rate_limited": 503,
         "slack_refused": 503,
