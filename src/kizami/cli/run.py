@@ -24,7 +24,7 @@ def run(
     host: Host = "127.0.0.1",
     port: Port = DEFAULT_PORT,
     no_web: NoWeb = False,
-    concurrency: Annotated[int | None, typer.Option(help="How many jobs run at once.", min=1)] = None,
+    concurrency: Annotated[int | None, typer.Option(help="How many jobs run at once.", min=1, max=10_000)] = None,
     as_json: JsonLogs = False,
 ) -> None:
     """Run an app: fire its schedules, perform its jobs, serve its pages. SIGTERM and SIGINT stop it gracefully."""
