@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kizami.store.sqlite.boards import SqliteBoardStore
-from kizami.store.sqlite.cursors import SqliteCursorStore
+from kizami.store.rooms.boards import BoardRoom
+from kizami.store.rooms.cursors import CursorRoom
+from kizami.store.rooms.deliveries import DeliveryRoom
+from kizami.store.rooms.gates import GateRoom
+from kizami.store.rooms.leases import LeaseRoom
+from kizami.store.rooms.schedules import ScheduleRoom
 from kizami.store.sqlite.database import Database
-from kizami.store.sqlite.deliveries import SqliteDeliveryStore
-from kizami.store.sqlite.gates import SqliteGateStore
-from kizami.store.sqlite.leases import SqliteLeaseStore
-from kizami.store.sqlite.schedules import SqliteScheduleStore
 
 START_MS = 1_780_000_000_000
 
@@ -46,12 +46,12 @@ class MirrorStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.leases = SqliteLeaseStore(database)
-        self.deliveries = SqliteDeliveryStore(database)
-        self.boards = SqliteBoardStore(database)
-        self.gates = SqliteGateStore(database)
-        self.cursors = SqliteCursorStore(database)
-        self.schedules = SqliteScheduleStore(database)
+        self.leases = LeaseRoom(database)
+        self.deliveries = DeliveryRoom(database)
+        self.boards = BoardRoom(database)
+        self.gates = GateRoom(database)
+        self.cursors = CursorRoom(database)
+        self.schedules = ScheduleRoom(database)
 
 
 @asynccontextmanager

@@ -24,8 +24,9 @@ from kizami.core.errors import (
 )
 from kizami.store.protocol import NewJob, Store
 from kizami.store.sqlite.connection import connect
-from kizami.store.sqlite.database import Database, Moment, Write
-from tests.conformance.whole_store import APP, BINDING, StillClock, employ, local_ids, new_job, take, whole_store
+from kizami.store.sqlite.database import Database
+from kizami.store.transaction import Moment, Transaction, Write
+from tests.conformance.whole_store import APP, BINDING, StillClock, employ, local_ids, new_job, raw, take, whole_store
 
 BUSY_MS = 50
 NOBODY = 65_534
@@ -50,24 +51,24 @@ def write_lock(file: Path) -> Iterator[None]:
 def put(name: str, size: int = 0) -> Write[str]:
     """Return a write that adds one row."""
 
-    def operation(connection: sqlite3.Connection, _: Moment) -> str:
+    def operation(transaction: Transaction, _: Moment) -> str:
         values = ("shop", name, f'"{"x" * size}"')
-        connection.execute("INSERT INTO kizami_cursors VALUES (?, ?, ?, 0)", values)
+        raw(transaction).execute("INSERT INTO kizami_cursors VALUES (?, ?, ?, 0)", values)
         return name
 
     return operation
 
 
-def names(connection: sqlite3.Connection, _: Moment) -> list[str]:
-    return [row["name"] for row in connection.execute("SELECT name FROM kizami_cursors ORDER BY name")]
+def names(transaction: Transaction, _: Moment) -> list[str]:
+    return [row["name"] for row in raw(transaction).execute("SELECT name FROM kizami_cursors ORDER BY name")]
 
 
 async def limit_pages(database: Database, pages: int) -> None:
     """Let the file grow by that many pages and no further: a full disk, for SQLite."""
 
-    def operation(connection: sqlite3.Connection, _: Moment) -> None:
-        used = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {used + pages}")
+    def operation(transaction: Transaction, _: Moment) -> None:
+        used = raw(transaction).execute("PRAGMA page_count").fetchone()[0]
+        raw(transaction).execute(f"PRAGMA max_page_count = {used + pages}")
 
     await database.write(operation)
 
@@ -85,9 +86,9 @@ async def test_a_full_disk_refuses_whole_operations_and_only_them(database: Data
 
 
 def _both(first: Write[str], second: Write[str]) -> Write[None]:
-    def operation(connection: sqlite3.Connection, moment: Moment) -> None:
-        first(connection, moment)
-        second(connection, moment)
+    def operation(transaction: Transaction, moment: Moment) -> None:
+        first(transaction, moment)
+        second(transaction, moment)
 
     return operation
 
@@ -196,12 +197,12 @@ async def test_an_operation_that_fails_takes_back_only_itself(database: Database
     loop = asyncio.get_running_loop()
     release = asyncio.Event()
 
-    def hold(_: sqlite3.Connection, __: Moment) -> None:
+    def hold(_: Transaction, __: Moment) -> None:
         loop.call_soon_threadsafe(started.set)
         asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
 
-    def fail(connection: sqlite3.Connection, moment: Moment) -> None:
-        put("taken back")(connection, moment)
+    def fail(transaction: Transaction, moment: Moment) -> None:
+        put("taken back")(transaction, moment)
         raise NotFoundError("nothing there")
 
     first = asyncio.create_task(database.write(hold))

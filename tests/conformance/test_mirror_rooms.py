@@ -15,9 +15,11 @@ from kizami.store.protocol import (
     LeaseFence,
     NewDelivery,
 )
-from kizami.store.sqlite import boards, deliveries, leases
-from kizami.store.sqlite.statements import load
+from kizami.store.rooms import boards, deliveries, leases
+from kizami.store.sqlite.transaction import DIALECT
+from kizami.store.statements import Statement
 from tests.conformance.mirror_store import HandClock, MirrorStore, mirror_store
+from tests.conformance.whole_store import raw
 
 APP, CHANNEL = "shop", "C1"
 STALE_MS = 600_000
@@ -381,8 +383,9 @@ async def test_the_queue_is_read_from_its_index(store: MirrorStore) -> None:
         "after_seq": 0,
     }
     plan = await store.database.read(
-        lambda connection, _: [
-            row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {load('deliveries')['owed']}", facts)
+        lambda transaction, _: [
+            row[3]
+            for row in raw(transaction).execute(f"EXPLAIN QUERY PLAN {DIALECT[Statement('deliveries', 'owed')]}", facts)
         ],
     )
     assert "kizami_deliveries_owed" in plan[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from kizami.core.states import JobState
 from kizami.runtime import Background, Clock, Entropy, ProcessIdentity
 from kizami.store.protocol import Claim, ClaimedJob, Job, NewJob, Outcome, Report, Store, Worker
 from kizami.store.sqlite.store import SqliteStore
+from kizami.store.sqlite.transaction import SqliteTransaction
+from kizami.store.transaction import Transaction
 
 APP, BINDING = "shop", "send"
 START_MS = 1_780_000_000_000  # 2026-05-28T20:26:40Z
@@ -87,6 +90,12 @@ async def whole_store(
         yield store
     finally:
         await store.close()
+
+
+def raw(transaction: Transaction) -> sqlite3.Connection:
+    """Return SQLite's own connection under a transaction."""
+    assert isinstance(transaction, SqliteTransaction)
+    return transaction.connection
 
 
 async def employ(store: Store, *worker_ids: str, boot_id: str = "boot-1") -> None:

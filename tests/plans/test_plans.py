@@ -11,11 +11,12 @@ import pytest
 
 from kizami.store.protocol import Store
 from kizami.store.sqlite.connection import MEMORY, connect
-from kizami.store.sqlite.database import Moment
 from kizami.store.sqlite.migrate import migrate
-from kizami.store.sqlite.statements import load
 from kizami.store.sqlite.store import SqliteStore
-from tests.conformance.whole_store import StillClock, completed, employ, new_job, take, whole_store
+from kizami.store.sqlite.transaction import DIALECT
+from kizami.store.statements import Statement
+from kizami.store.transaction import Moment, Transaction
+from tests.conformance.whole_store import StillClock, completed, employ, new_job, raw, take, whole_store
 
 INDEXES = {
     ("jobs", "promote"): "kizami_jobs_waiting",
@@ -58,7 +59,7 @@ class Anything(dict[str, int]):
 @pytest.mark.parametrize(("area", "name"), INDEXES, ids=[f"{area}.{name}" for area, name in INDEXES])
 def test_a_hot_statement_uses_its_index_and_sorts_nothing(empty: sqlite3.Connection, area: str, name: str) -> None:
     """B073: no full scan, whatever the number of rows."""
-    plan = [row["detail"] for row in empty.execute(f"EXPLAIN QUERY PLAN {load(area)[name]}", Anything())]
+    plan = [row["detail"] for row in empty.execute(f"EXPLAIN QUERY PLAN {DIALECT[Statement(area, name)]}", Anything())]
     assert any(INDEXES[area, name] in step for step in plan)
     costly = [step for step in plan if step.startswith("SCAN") and not step.startswith("SCAN json_each")]
     assert costly == []
@@ -69,11 +70,11 @@ async def statements_of_a_claim(store: SqliteStore) -> list[str]:
     """Return what SQLite runs during one claim of ten jobs."""
     seen: list[str] = []
 
-    def trace(connection: sqlite3.Connection, _: Moment) -> None:
-        connection.set_trace_callback(seen.append)
+    def trace(transaction: Transaction, _: Moment) -> None:
+        raw(transaction).set_trace_callback(seen.append)
 
-    def stop(connection: sqlite3.Connection, _: Moment) -> None:
-        connection.set_trace_callback(None)
+    def stop(transaction: Transaction, _: Moment) -> None:
+        raw(transaction).set_trace_callback(None)
 
     await store._database.write(trace)  # noqa: SLF001 - the writer's own connection is what is measured
     await take(store)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from kizami.core.options import JobOptions
 from kizami.engine.context import JobContext, enter
@@ -18,11 +18,9 @@ from kizami.sandbox.server import Sandbox
 from kizami.sandbox.settings import SandboxSettings
 from kizami.slack import Slack
 from kizami.store.protocol import ClaimedJob, LeaseFence, Store
-from kizami.store.sqlite import boards, deliveries, leases
+from kizami.store.rooms import boards, deliveries, leases
+from kizami.store.transaction import Transaction
 from tests.conformance.mirror_store import HandClock, MirrorStore, mirror_store
-
-if TYPE_CHECKING:
-    import sqlite3
 
 APP = "shop"
 STATUS, ALERTS = "C0STATUS", "C0ALERTS"
@@ -110,9 +108,9 @@ class World:
         self.enter_job("w2")
 
     async def bury(self, worker_id: str) -> None:
-        def free(connection: sqlite3.Connection, _: object) -> None:
+        def free(transaction: Transaction, _: object) -> None:
             for room in (leases, deliveries, boards):
-                room.free_of(connection, worker_id)
+                room.free_of(transaction, worker_id)
 
         await self.store.database.write(free)
 

@@ -12,32 +12,25 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kizami.core.errors import StoreError
 from kizami.store.sqlite.connection import MEMORY, connect, needs_new_connection, translate
 from kizami.store.sqlite.migrate import migrate
+from kizami.store.sqlite.transaction import SqliteTransaction
+from kizami.store.statements import load
+from kizami.store.transaction import Moment, Read, Transaction, Write
 
 if TYPE_CHECKING:
+    from kizami.core.times import EpochMs
     from kizami.runtime import Clock
 
 T = TypeVar("T")
 BATCH_MAX: Final = 512
+_SQL: Final = load("database")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """The store's time in a transaction: wall clock for planned times, boot clock for silences and claims."""
-
-    now: int
-    boot: int
-    boot_id: str
-
-
-Write = Callable[[sqlite3.Connection, Moment], T]
-Read = Callable[[sqlite3.Connection, Moment], T]
-_Call = tuple[Callable[[sqlite3.Connection, Moment], Any], "Future[Any]"]
+_Call = tuple[Callable[[Transaction, Moment], Any], "Future[Any]"]
 
 
 class Database:
@@ -64,7 +57,7 @@ class Database:
 
     async def data_version(self) -> int:
         """Return a number that changes whenever anybody else's commit changed the file."""
-        return await self.read(lambda connection, _: int(connection.execute("PRAGMA data_version").fetchone()[0]))
+        return await self.read(lambda transaction, _: int(transaction.execute(_SQL["data_version"], {}).fetchone()[0]))
 
     @property
     def is_inline(self) -> bool:
@@ -74,6 +67,10 @@ class Database:
     def moment(self) -> Moment:
         """Return the store's time now."""
         return Moment(self.clock.now_ms(), self.clock.boot_ms(), self._boot_id)
+
+    async def now(self) -> EpochMs:
+        """Return the store's wall clock."""
+        return self.clock.now_ms()
 
     def open(self) -> None:
         """Connect and bring the schema up to date. Raises StoreError and its kinds."""
@@ -144,13 +141,13 @@ class _Lane:
             self._connection.close()
             self._connection = None
 
-    async def run(self, operation: Callable[[sqlite3.Connection, Moment], T]) -> T:
+    async def run(self, operation: Callable[[Transaction, Moment], T]) -> T:
         future = self.submit(operation)
         if future.done():
             return future.result()
         return await asyncio.shield(asyncio.wrap_future(future))
 
-    def submit(self, operation: Callable[[sqlite3.Connection, Moment], T]) -> Future[T]:
+    def submit(self, operation: Callable[[Transaction, Moment], T]) -> Future[T]:
         future: Future[T] = Future()
         if not self._open:
             future.set_exception(
@@ -200,16 +197,18 @@ class _Lane:
         connection = self._connection
         connection.execute(self._begin)
         moment = self._database.moment()
-        answers = [self._run_one(connection, moment, operation) for operation, _ in batch]
+        transaction = SqliteTransaction(connection)
+        answers = [self._run_one(transaction, moment, operation) for operation, _ in batch]
         connection.execute("COMMIT")
         return answers
 
     def _run_one(
-        self, connection: sqlite3.Connection, moment: Moment, operation: Callable[[sqlite3.Connection, Moment], Any]
+        self, transaction: SqliteTransaction, moment: Moment, operation: Callable[[Transaction, Moment], Any]
     ) -> tuple[Any, BaseException | None]:
+        connection = transaction.connection
         connection.execute("SAVEPOINT operation")
         try:
-            value = operation(connection, moment)
+            value = operation(transaction, moment)
         except Exception as error:  # whatever it is, it is the caller's answer, and the others go on
             if not connection.in_transaction:
                 raise  # SQLite took the whole transaction back (disk full, IO error): all fail

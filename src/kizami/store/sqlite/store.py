@@ -7,25 +7,25 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import ConfigurationError, StoreError
-from kizami.store.sqlite.boards import SqliteBoardStore
-from kizami.store.sqlite.cursors import SqliteCursorStore
+from kizami.store.rooms.boards import BoardRoom
+from kizami.store.rooms.cursors import CursorRoom
+from kizami.store.rooms.deliveries import DeliveryRoom
+from kizami.store.rooms.gates import GateRoom
+from kizami.store.rooms.jobs import JobRoom
+from kizami.store.rooms.leases import LeaseRoom
+from kizami.store.rooms.schedules import ScheduleRoom
+from kizami.store.rooms.workers import WorkerRoom
 from kizami.store.sqlite.database import Database
-from kizami.store.sqlite.deliveries import SqliteDeliveryStore
-from kizami.store.sqlite.gates import SqliteGateStore
-from kizami.store.sqlite.jobs import SqliteJobStore
-from kizami.store.sqlite.leases import SqliteLeaseStore
-from kizami.store.sqlite.schedules import SqliteScheduleStore
-from kizami.store.sqlite.workers import SqliteWorkerStore
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable
 
     from kizami.runtime import Runtime
-    from kizami.store.sqlite.database import Moment
 
 log = logging.getLogger("kizami.store")
 WATCH_SECONDS: Final = 0.25
+_SQL: Final = load("database")
 
 
 def path_of(url: str) -> str:
@@ -46,14 +46,14 @@ class SqliteStore:
         self._runtime = runtime
         self._database = Database(path, runtime.clock, runtime.process.boot_id, busy_ms=busy_ms, inline=inline)
         self._watcher: asyncio.Task[None] | None = None
-        self.jobs = SqliteJobStore(self._database)
-        self.schedules = SqliteScheduleStore(self._database)
-        self.workers = SqliteWorkerStore(self._database)
-        self.leases = SqliteLeaseStore(self._database)
-        self.deliveries = SqliteDeliveryStore(self._database)
-        self.boards = SqliteBoardStore(self._database)
-        self.gates = SqliteGateStore(self._database)
-        self.cursors = SqliteCursorStore(self._database)
+        self.jobs = JobRoom(self._database)
+        self.schedules = ScheduleRoom(self._database)
+        self.workers = WorkerRoom(self._database)
+        self.leases = LeaseRoom(self._database)
+        self.deliveries = DeliveryRoom(self._database)
+        self.boards = BoardRoom(self._database)
+        self.gates = GateRoom(self._database)
+        self.cursors = CursorRoom(self._database)
 
     async def open(self) -> None:
         """Connect and migrate. Raises StoreError and its kinds."""
@@ -77,11 +77,7 @@ class SqliteStore:
 
     async def check(self) -> None:
         """Raise StoreError unless the database can be read and written now."""
-
-        def operation(connection: sqlite3.Connection, _: Moment) -> None:
-            connection.execute("SELECT count(*) FROM kizami_migrations").fetchone()
-
-        await self._database.write(operation)
+        await self._database.write(lambda transaction, _: transaction.execute(_SQL["check"], {}).fetchone())
 
     async def _watch(self) -> None:
         """Notice other processes' commits: the file's data version costs no lock and no page read."""

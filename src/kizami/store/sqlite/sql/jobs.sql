@@ -126,3 +126,10 @@ WHERE key IN (
   SELECT key FROM kizami_jobs INDEXED BY kizami_jobs_ended
   WHERE app = :app AND ended_at IS NOT NULL AND ended_at <= :before ORDER BY ended_at LIMIT :limit
 )
+
+-- name: page
+SELECT * FROM kizami_jobs
+WHERE app = :app AND key < :before AND (:binding IS NULL OR binding = :binding)
+  AND (:schedule IS NULL OR schedule = :schedule)
+  AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+ORDER BY key DESC LIMIT :limit

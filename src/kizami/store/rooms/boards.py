@@ -1,4 +1,4 @@
-"""Status boards in SQLite: one row and one message each."""
+"""Status boards: one row and one message each."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kizami.store.protocol.deliveries import BoardClaim, BoardEdit, BoardPost, BoardRow, Intent
-from kizami.store.sqlite import intents
-from kizami.store.sqlite.intents import fenced
-from kizami.store.sqlite.statements import load
+from kizami.store.rooms import intents
+from kizami.store.rooms.intents import fenced
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from kizami.core.times import EpochMs
     from kizami.store.protocol.leases import LeaseFence
-    from kizami.store.sqlite.database import Database, Moment
+    from kizami.store.transaction import Database, Moment, Row, Transaction
 
 _SQL = load("boards")
 
 
-class SqliteBoardStore:
+class BoardRoom:
     """Operations on status boards; see `BoardStore`."""
 
     def __init__(self, database: Database) -> None:
@@ -32,12 +30,12 @@ class SqliteBoardStore:
         """Claim a board's row, making it when it isn't there; None: somebody else has it, or the lease is lost."""
         who = {"token": token, "expires_ms": expires_ms, "worker_id": worker_id}
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> BoardClaim | None:
+        def run(transaction: Transaction, moment: Moment) -> BoardClaim | None:
             facts = fenced(app, fence, moment, kind="board", channel=channel, item=name, **who)
-            if connection.execute(_SQL["claim"], facts).rowcount != 1:
+            if transaction.execute(_SQL["claim"], facts).rowcount != 1:
                 return None
-            board = _board(connection.execute(_SQL["list"], facts).fetchone())
-            return BoardClaim(board, token, expires_ms, intents.unsettled(connection, facts))
+            board = _board(transaction.execute(_SQL["list"], facts).fetchone())
+            return BoardClaim(board, token, expires_ms, intents.unsettled(transaction, facts))
 
         return await self._database.write(run)
 
@@ -46,30 +44,30 @@ class SqliteBoardStore:
     ) -> Intent | None:
         """Commit that a post will be tried; None: the claim or lease isn't ours, or newer data was tried."""
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> Intent | None:
+        def run(transaction: Transaction, moment: Moment) -> Intent | None:
             facts = _of(app, claim, fence, moment, synced_at=synced_at, is_post=1)
-            row = connection.execute(_SQL["intend"], facts).fetchone()
-            return None if row is None else intents.record(connection, facts, row["attempts"])
+            row = transaction.execute(_SQL["intend"], facts).fetchone()
+            return None if row is None else intents.record(transaction, facts, row["attempts"])
 
         return await self._database.write(run)
 
     async def intend_edit(self, app: str, claim: BoardClaim, synced_at: EpochMs, fence: LeaseFence | None) -> bool:
         """Commit that an edit will be tried; False: the claim or lease isn't ours, or newer data was tried."""
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+        def run(transaction: Transaction, moment: Moment) -> bool:
             facts = _of(app, claim, fence, moment, synced_at=synced_at, is_post=0)
-            return connection.execute(_SQL["intend"], facts).fetchone() is not None
+            return transaction.execute(_SQL["intend"], facts).fetchone() is not None
 
         return await self._database.write(run)
 
     async def mark_posted(self, app: str, claim: BoardClaim, post: BoardPost, fence: LeaseFence | None) -> bool:
         """Keep the message's ts, settle all intents and end the claim; False: it landed nowhere."""
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+        def run(transaction: Transaction, moment: Moment) -> bool:
             facts = _of(app, claim, fence, moment, **asdict(post))
-            if connection.execute(_SQL["mark_posted"], facts).rowcount != 1:
+            if transaction.execute(_SQL["mark_posted"], facts).rowcount != 1:
                 return False
-            intents.settle_all(connection, facts, "posted")
+            intents.settle_all(transaction, facts, "posted")
             return True
 
         return await self._database.write(run)
@@ -81,11 +79,11 @@ class SqliteBoardStore:
     async def settle(self, app: str, claim: BoardClaim, intent: Intent, note: str) -> bool:
         """Settle one intent as surely not applied."""
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+        def run(transaction: Transaction, moment: Moment) -> bool:
             facts = _of(app, claim, None, moment)
-            if connection.execute(_SQL["is_claimed"], facts).fetchone() is None:
+            if transaction.execute(_SQL["is_claimed"], facts).fetchone() is None:
                 return False
-            return intents.settle(connection, facts, intent.attempt, note)
+            return intents.settle(transaction, facts, intent.attempt, note)
 
         return await self._database.write(run)
 
@@ -107,31 +105,31 @@ class SqliteBoardStore:
         """Let a board that is off be published again; False when it isn't off."""
         facts = {"app": app, "item": name}
         return await self._database.write(
-            lambda connection, _: connection.execute(_SQL["switch_on"], facts).rowcount == 1,
+            lambda transaction, _: transaction.execute(_SQL["switch_on"], facts).rowcount == 1,
         )
 
     async def list(self, app: str) -> tuple[BoardRow, ...]:
         """Return the boards of an app by name."""
         facts = {"app": app, "item": None}
         return await self._database.read(
-            lambda connection, _: tuple(_board(row) for row in connection.execute(_SQL["list"], facts)),
+            lambda transaction, _: tuple(_board(row) for row in transaction.execute(_SQL["list"], facts)),
         )
 
     async def _land(
         self, statement: str, app: str, claim: BoardClaim, fence: LeaseFence | None, **facts: object
     ) -> bool:
-        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
-            return connection.execute(_SQL[statement], _of(app, claim, fence, moment, **facts)).rowcount == 1
+        def run(transaction: Transaction, moment: Moment) -> bool:
+            return transaction.execute(_SQL[statement], _of(app, claim, fence, moment, **facts)).rowcount == 1
 
         return await self._database.write(run)
 
 
-def free_of(connection: sqlite3.Connection, worker_id: str) -> None:
+def free_of(transaction: Transaction, worker_id: str) -> None:
     """Free every board claimed by a worker that is gone, inside the caller's transaction; its intents stay."""
-    connection.execute(_SQL["free_of"], {"worker_id": worker_id})
+    transaction.execute(_SQL["free_of"], {"worker_id": worker_id})
 
 
-def _board(row: sqlite3.Row) -> BoardRow:
+def _board(row: Row) -> BoardRow:
     return BoardRow(**{**dict(row), "off": bool(row["off"])})
 
 

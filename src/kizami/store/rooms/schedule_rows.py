@@ -10,7 +10,7 @@ from kizami.core.timing import Timing, fingerprint, from_json, to_json
 from kizami.store.protocol import FireOutcome, FireRecord, Schedule, ScheduleDefinition, TickKind
 
 if TYPE_CHECKING:
-    import sqlite3
+    from kizami.store.transaction import Row
 
 
 @lru_cache(maxsize=4096)
@@ -35,7 +35,7 @@ def definition_values(app: str, definition: ScheduleDefinition) -> dict[str, Any
     }
 
 
-def schedule(row: sqlite3.Row) -> Schedule:
+def schedule(row: Row) -> Schedule:
     """Return a row as people see it."""
     return Schedule(
         name=row["name"],
@@ -63,7 +63,7 @@ def schedule(row: sqlite3.Row) -> Schedule:
     )
 
 
-def fire_record(row: sqlite3.Row) -> FireRecord:
+def fire_record(row: Row) -> FireRecord:
     """Return a line of the ledger."""
     return FireRecord(
         schedule=row["schedule"],

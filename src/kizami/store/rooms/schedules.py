@@ -1,4 +1,4 @@
-"""Schedules on SQLite: definitions that follow the code, the plan, pause and resume, and what people ask."""
+"""Schedules: definitions that follow the code, the plan, pause and resume, and what people ask."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from kizami.core.errors import NotFoundError
 from kizami.core.names import job_id
 from kizami.core.states import OUTSTANDING
 from kizami.store.protocol import DuePage, DueSchedule
-from kizami.store.sqlite import fires, plans
-from kizami.store.sqlite.schedule_rows import definition_values, fire_record, schedule
-from kizami.store.sqlite.statements import load
+from kizami.store.rooms import fires, plans
+from kizami.store.rooms.schedule_rows import definition_values, fire_record, schedule
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
 
     from kizami.core.times import EpochMs
     from kizami.store.protocol import Fire, FireRecord, Schedule, ScheduleDefinition
-    from kizami.store.sqlite.database import Database, Moment
+    from kizami.store.transaction import Database, Moment, Row, Transaction
 
 SQL: Final = load("schedules")
 
 
-class SqliteScheduleStore:
+class ScheduleRoom:
     """Operations on schedules, each one transaction."""
 
     def __init__(self, database: Database) -> None:
@@ -32,47 +31,47 @@ class SqliteScheduleStore:
     async def register(self, app: str, definitions: Sequence[ScheduleDefinition]) -> dict[str, int]:
         """Make the stored schedules equal to the code's; return each one's version."""
         versions = await self._database.write(
-            lambda connection, moment: _register(connection, moment, app, definitions),
+            lambda transaction, moment: _register(transaction, moment, app, definitions),
         )
         self._database.announce()
         return versions
 
     async def due(self, app: str, versions: dict[str, int], limit: int) -> DuePage:
         """Return the schedules that are due by these versions."""
-        return await self._database.read(lambda connection, moment: _due(connection, moment, app, versions, limit))
+        return await self._database.read(lambda transaction, moment: _due(transaction, moment, app, versions, limit))
 
     async def fire(self, wanted: Sequence[Fire]) -> tuple[FireRecord, ...]:
         """Settle ticks: job, ledger row and new plan in one transaction."""
         records = await self._database.write(
-            lambda connection, moment: tuple(fires.settle(connection, moment, fire) for fire in wanted),
+            lambda transaction, moment: tuple(fires.settle(transaction, moment, fire) for fire in wanted),
         )
         self._database.announce()
         return records
 
     async def now(self) -> EpochMs:
         """Return the store's wall clock."""
-        return self._database.moment().now
+        return await self._database.now()
 
     async def pause(self, app: str, name: str) -> Schedule:
         """Stop firing."""
 
-        def operation(connection: sqlite3.Connection, moment: Moment) -> Schedule:
-            connection.execute(SQL["pause"], {"app": app, "name": name, "now": moment.now})
-            return schedule(one(connection, app, name))
+        def operation(transaction: Transaction, moment: Moment) -> Schedule:
+            transaction.execute(SQL["pause"], {"app": app, "name": name, "now": moment.now})
+            return schedule(one(transaction, app, name))
 
         return await self._database.write(operation)
 
     async def resume(self, app: str, name: str) -> Schedule:
         """Fire again from the first boundary strictly after now."""
-        resumed = await self._database.write(lambda connection, moment: _resume(connection, moment, app, name))
+        resumed = await self._database.write(lambda transaction, moment: _resume(transaction, moment, app, name))
         self._database.announce()
         return resumed
 
     async def get(self, app: str, name: str) -> Schedule | None:
         """Return one schedule."""
 
-        def operation(connection: sqlite3.Connection, _: Moment) -> Schedule | None:
-            row = connection.execute(SQL["one"], {"app": app, "name": name}).fetchone()
+        def operation(transaction: Transaction, _: Moment) -> Schedule | None:
+            row = transaction.execute(SQL["one"], {"app": app, "name": name}).fetchone()
             return None if row is None else schedule(row)
 
         return await self._database.read(operation)
@@ -80,7 +79,7 @@ class SqliteScheduleStore:
     async def list(self, app: str) -> tuple[Schedule, ...]:
         """Return the schedules of an app by name."""
         return await self._database.read(
-            lambda connection, _: tuple(schedule(row) for row in connection.execute(SQL["listed"], {"app": app})),
+            lambda transaction, _: tuple(schedule(row) for row in transaction.execute(SQL["listed"], {"app": app})),
         )
 
     async def ledger(self, app: str, name: str | None, limit: int) -> tuple[FireRecord, ...]:
@@ -88,13 +87,13 @@ class SqliteScheduleStore:
         statement = SQL["ledger" if name is None else "ledger_of_schedule"]
         values = {"app": app, "schedule": name, "limit": limit}
         return await self._database.read(
-            lambda connection, _: tuple(fire_record(row) for row in connection.execute(statement, values)),
+            lambda transaction, _: tuple(fire_record(row) for row in transaction.execute(statement, values)),
         )
 
 
-def one(connection: sqlite3.Connection, app: str, name: str) -> sqlite3.Row:
+def one(transaction: Transaction, app: str, name: str) -> Row:
     """Return a schedule's row. Raises NotFoundError."""
-    row: sqlite3.Row | None = connection.execute(SQL["one"], {"app": app, "name": name}).fetchone()
+    row: Row | None = transaction.execute(SQL["one"], {"app": app, "name": name}).fetchone()
     if row is None:
         raise NotFoundError(
             f"There is no schedule {name} in app {app}.",
@@ -105,42 +104,42 @@ def one(connection: sqlite3.Connection, app: str, name: str) -> sqlite3.Row:
 
 
 def _register(
-    connection: sqlite3.Connection, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]
+    transaction: Transaction, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]
 ) -> dict[str, int]:
-    stored = {row["name"]: row for row in connection.execute(SQL["stored"], {"app": app})}
+    stored = {row["name"]: row for row in transaction.execute(SQL["stored"], {"app": app})}
     for definition in definitions:
         row = stored.pop(definition.name, None)
         if row is None:
             plan = plans.first_plan(moment, definition)
-            connection.execute(SQL["insert"], plan | definition_values(app, definition))
+            transaction.execute(SQL["insert"], plan | definition_values(app, definition))
         elif row["fingerprint"] != definition.fingerprint:
-            plan = plans.new_plan(connection, moment, row, definition)
-            connection.execute(SQL["redefine"], plan | definition_values(app, definition))
+            plan = plans.new_plan(transaction, moment, row, definition)
+            transaction.execute(SQL["redefine"], plan | definition_values(app, definition))
     for name, row in stored.items():
-        plans.drop_passed(connection, moment, row, "the schedule was removed before they were acted on")
-        connection.execute(SQL["remove"], {"app": app, "name": name, "now": moment.now})
-    rows = connection.execute(SQL["listed"], {"app": app})
+        plans.drop_passed(transaction, moment, row, "the schedule was removed before they were acted on")
+        transaction.execute(SQL["remove"], {"app": app, "name": name, "now": moment.now})
+    rows = transaction.execute(SQL["listed"], {"app": app})
     return {row["name"]: row["version"] for row in rows}
 
 
-def _due(connection: sqlite3.Connection, moment: Moment, app: str, versions: dict[str, int], limit: int) -> DuePage:
+def _due(transaction: Transaction, moment: Moment, app: str, versions: dict[str, int], limit: int) -> DuePage:
     found: list[DueSchedule] = []
-    for row in connection.execute(SQL["due"], {"app": app, "now": moment.now}):
+    for row in transaction.execute(SQL["due"], {"app": app, "now": moment.now}):
         if versions.get(row["name"]) == row["version"]:
             found.append(DueSchedule(row["name"], row["version"], row["planned_at"], _outstanding(row)))
             if len(found) == limit:
                 break
-    row = connection.execute(SQL["next_planned"], {"app": app, "now": moment.now}).fetchone()
+    row = transaction.execute(SQL["next_planned"], {"app": app, "now": moment.now}).fetchone()
     return DuePage(moment.now, tuple(found), row["planned_at"] if row else None)
 
 
-def _outstanding(row: sqlite3.Row) -> str | None:
+def _outstanding(row: Row) -> str | None:
     return job_id(row["binding"], row["shard"], row["local_id"]) if row["state"] in OUTSTANDING else None
 
 
-def _resume(connection: sqlite3.Connection, moment: Moment, app: str, name: str) -> Schedule:
-    row = one(connection, app, name)
+def _resume(transaction: Transaction, moment: Moment, app: str, name: str) -> Schedule:
+    row = one(transaction, app, name)
     if row["paused_at"] is not None:
-        values = {"app": app, "name": name, "next_at": plans.plan_after_pause(connection, moment, row)}
-        connection.execute(SQL["resume"], values)
-    return schedule(one(connection, app, name))
+        values = {"app": app, "name": name, "next_at": plans.plan_after_pause(transaction, moment, row)}
+        transaction.execute(SQL["resume"], values)
+    return schedule(one(transaction, app, name))

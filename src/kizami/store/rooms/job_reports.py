@@ -7,36 +7,34 @@ from typing import TYPE_CHECKING, Any, Final
 from kizami.core.names import job_id
 from kizami.core.states import Actor, JobState, require_move
 from kizami.store.protocol import Outcome
-from kizami.store.sqlite.statements import load
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from kizami.store.protocol import Report
-    from kizami.store.sqlite.database import Moment
+    from kizami.store.transaction import Moment, Row, Transaction
 
 SQL: Final = load("jobs")
 
 
-def record(connection: sqlite3.Connection, moment: Moment, report: Report) -> bool:
+def record(transaction: Transaction, moment: Moment, report: Report) -> bool:
     """Move the job where the report says; False when its claim number is no longer current."""
-    row = connection.execute(SQL["held"], {"key": report.key, "claim": report.claim}).fetchone()
+    row = transaction.execute(SQL["held"], {"key": report.key, "claim": report.claim}).fetchone()
     if row is None or row["worker_id"] is None:
-        return _landed_before(connection, report)
+        return _landed_before(transaction, report)
     public = job_id(row["binding"], row["shard"], row["local_id"])
     require_move(public, JobState(row["state"]), report.state, Actor.PERFORMER)
     if report.state is JobState.SCHEDULED:
-        _again(connection, moment, row, report)
+        _again(transaction, moment, row, report)
     else:
-        _end(connection, moment, report)
+        _end(transaction, moment, report)
     if _wants_attempt_row(row, report):
-        log_attempt(connection, row, report)
+        log_attempt(transaction, row, report)
     if report.skipped_by_lease and row["schedule"] is not None and not row["manual"]:
-        _skip_by_lease(connection, moment, row)
+        _skip_by_lease(transaction, moment, row)
     return True
 
 
-def log_attempt(connection: sqlite3.Connection, row: sqlite3.Row, report: Report) -> None:
+def log_attempt(transaction: Transaction, row: Row, report: Report) -> None:
     """Add a line to the attempt log; the last 20 are kept."""
     values = {
         "key": row["key"],
@@ -48,11 +46,11 @@ def log_attempt(connection: sqlite3.Connection, row: sqlite3.Row, report: Report
         "started_at": report.started_at,
         "ended_at": report.ended_at,
     }
-    connection.execute(SQL["log_attempt"], values)
-    connection.execute(SQL["trim_attempts"], {"key": row["key"]})
+    transaction.execute(SQL["log_attempt"], values)
+    transaction.execute(SQL["trim_attempts"], {"key": row["key"]})
 
 
-def _landed_before(connection: sqlite3.Connection, report: Report) -> bool:
+def _landed_before(transaction: Transaction, report: Report) -> bool:
     """Tell whether this very report is what ended the claim: its answer may have been lost."""
     values: dict[str, Any] = {
         "key": report.key,
@@ -63,15 +61,15 @@ def _landed_before(connection: sqlite3.Connection, report: Report) -> bool:
         "started_at": report.started_at,
         "ended_at": report.ended_at,
     }
-    return connection.execute(SQL["landed_already"], values).fetchone() is not None
+    return transaction.execute(SQL["landed_already"], values).fetchone() is not None
 
 
-def _wants_attempt_row(row: sqlite3.Row, report: Report) -> bool:
+def _wants_attempt_row(row: Row, report: Report) -> bool:
     first_try_success = report.outcome is Outcome.COMPLETED and row["claim"] == 1
     return not first_try_success
 
 
-def _end(connection: sqlite3.Connection, moment: Moment, report: Report) -> None:
+def _end(transaction: Transaction, moment: Moment, report: Report) -> None:
     values: dict[str, Any] = {
         "key": report.key,
         "claim": report.claim,
@@ -82,10 +80,10 @@ def _end(connection: sqlite3.Connection, moment: Moment, report: Report) -> None
         "error": report.error,
         "progress": 1.0 if report.state is JobState.COMPLETED else None,
     }
-    connection.execute(SQL["end"], values)
+    transaction.execute(SQL["end"], values)
 
 
-def _again(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, report: Report) -> None:
+def _again(transaction: Transaction, moment: Moment, row: Row, report: Report) -> None:
     snoozed = report.outcome is Outcome.SNOOZED
     values: dict[str, Any] = {
         "key": report.key,
@@ -97,10 +95,10 @@ def _again(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, rep
         "snoozes": row["snoozes"] + 1 if snoozed else 0,
         "error": report.error,
     }
-    connection.execute(SQL["again"], values)
+    transaction.execute(SQL["again"], values)
 
 
-def _skip_by_lease(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row) -> None:
+def _skip_by_lease(transaction: Transaction, moment: Moment, row: Row) -> None:
     values = {
         "app": row["app"],
         "schedule": row["schedule"],
@@ -108,5 +106,5 @@ def _skip_by_lease(connection: sqlite3.Connection, moment: Moment, row: sqlite3.
         "now": moment.now,
         "reason": f"the lease {row['lease']} was held by another run",
     }
-    if connection.execute(SQL["skip_fire_by_lease"], values).rowcount:
-        connection.execute(SQL["count_lease_skip"], values)
+    if transaction.execute(SQL["skip_fire_by_lease"], values).rowcount:
+        transaction.execute(SQL["count_lease_skip"], values)

@@ -8,24 +8,24 @@ from kizami.core.names import job_id
 from kizami.core.options import Guarantee
 from kizami.core.states import JobState, require_move
 from kizami.store.protocol import Outcome, Reaped, Report
-from kizami.store.sqlite.job_reports import log_attempt
-from kizami.store.sqlite.statements import load
+from kizami.store.rooms.job_reports import log_attempt
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
+    from kizami.store.transaction import Moment, Row, Transaction
 
-    from kizami.store.sqlite.database import Moment
 
 SQL: Final = load("jobs")
+_WORKERS: Final = load("workers")
 
 
 def silent_keys(
-    connection: sqlite3.Connection, moment: Moment, app: str, trusted_ms: int, grace_ms: int
+    transaction: Transaction, moment: Moment, app: str, trusted_ms: int, grace_ms: int
 ) -> list[tuple[int, str]]:
     """Return (key, reason) of the jobs that may be taken now."""
-    known = {row[0] for row in connection.execute("SELECT worker_id FROM kizami_workers WHERE app = ?", (app,))}
+    known = {row["worker_id"] for row in transaction.execute(_WORKERS["list"], {"app": app})}
     found: list[tuple[int, str]] = []
-    for row in connection.execute(SQL["active"], {"app": app}):
+    for row in transaction.execute(SQL["active"], {"app": app}):
         if row["worker_id"] not in known:
             found.append((row["key"], f"worker {row['worker_id']} is not registered any more"))
         elif row["boot_id"] != moment.boot_id:
@@ -36,21 +36,21 @@ def silent_keys(
 
 
 def take_silent(
-    connection: sqlite3.Connection, moment: Moment, app: str, trusted_ms: int, grace_ms: int
+    transaction: Transaction, moment: Moment, app: str, trusted_ms: int, grace_ms: int
 ) -> tuple[Reaped, ...]:
     """Take them: at-most-once to STALLED, at-least-once to SCHEDULED or, when exhausted, FAILED."""
-    reasons = dict(silent_keys(connection, moment, app, trusted_ms, grace_ms))
-    rows = [row for row in connection.execute(SQL["active"], {"app": app}).fetchall() if row["key"] in reasons]
-    return tuple(take(connection, moment, row, reasons[row["key"]]) for row in rows)
+    reasons = dict(silent_keys(transaction, moment, app, trusted_ms, grace_ms))
+    rows = [row for row in transaction.execute(SQL["active"], {"app": app}).fetchall() if row["key"] in reasons]
+    return tuple(take(transaction, moment, row, reasons[row["key"]]) for row in rows)
 
 
-def take_of_worker(connection: sqlite3.Connection, moment: Moment, app: str, worker_id: str) -> tuple[Reaped, ...]:
+def take_of_worker(transaction: Transaction, moment: Moment, app: str, worker_id: str) -> tuple[Reaped, ...]:
     """Take every job of a worker whose process is known to have ended."""
-    rows = connection.execute(SQL["active_of_worker"], {"app": app, "worker_id": worker_id}).fetchall()
-    return tuple(take(connection, moment, row, f"the process of worker {worker_id} has ended") for row in rows)
+    rows = transaction.execute(SQL["active_of_worker"], {"app": app, "worker_id": worker_id}).fetchall()
+    return tuple(take(transaction, moment, row, f"the process of worker {worker_id} has ended") for row in rows)
 
 
-def take(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, reason: str) -> Reaped:
+def take(transaction: Transaction, moment: Moment, row: Row, reason: str) -> Reaped:
     """Take one job; its old claim number is worth nothing from here on."""
     current, target = JobState(row["state"]), _target(row)
     public = job_id(row["binding"], row["shard"], row["local_id"])
@@ -61,7 +61,7 @@ def take(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, reaso
     report = Report(
         row["key"], row["claim"], target, outcome, error=error, started_at=row["started_at"], ended_at=moment.now
     )
-    log_attempt(connection, row, report)
+    log_attempt(transaction, row, report)
     values = {
         "key": row["key"],
         "claim": row["claim"],
@@ -72,16 +72,16 @@ def take(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, reaso
         "error": error,
         "ended_at": None if again else moment.now,
     }
-    connection.execute(SQL["take"], values)
+    transaction.execute(SQL["take"], values)
     return Reaped(public, target, row["worker_id"], reason)
 
 
-def _target(row: sqlite3.Row) -> JobState:
+def _target(row: Row) -> JobState:
     if row["guarantee"] == Guarantee.AT_MOST_ONCE:
         return JobState.STALLED
     return JobState.SCHEDULED if row["attempt"] < row["attempts_allowed"] else JobState.FAILED
 
 
-def _is_silent(row: sqlite3.Row, moment: Moment, trusted_ms: int, grace_ms: int) -> bool:
+def _is_silent(row: Row, moment: Moment, trusted_ms: int, grace_ms: int) -> bool:
     watched_long_enough = trusted_ms >= row["timeout_ms"] + grace_ms
     return watched_long_enough and int(row["alive_until_boot"]) < moment.boot

@@ -18,15 +18,13 @@ from kizami.core.timing import (
     next_after,
 )
 from kizami.store.protocol import FireOutcome, TickKind
-from kizami.store.sqlite.schedule_rows import timing_of
-from kizami.store.sqlite.statements import load
+from kizami.store.rooms.schedule_rows import timing_of
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from kizami.core.times import EpochMs
     from kizami.store.protocol import Fire, ScheduleDefinition
-    from kizami.store.sqlite.database import Moment
+    from kizami.store.transaction import Moment, Row, Transaction
 
 SQL: Final = load("schedules")
 _MISSED: Final = "no worker acted on them in time"
@@ -48,9 +46,7 @@ def first_plan(moment: Moment, definition: ScheduleDefinition) -> dict[str, Any]
     return {"now": moment.now, "planned_at": planned}
 
 
-def new_plan(
-    connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, definition: ScheduleDefinition
-) -> dict[str, Any]:
+def new_plan(transaction: Transaction, moment: Moment, row: Row, definition: ScheduleDefinition) -> dict[str, Any]:
     """Return the plan of a redefined schedule; plan and phase stay unless the timing changed.
 
     A tick already due stays the plan, to be settled first; the old timing's ticks behind it are missed ones.
@@ -59,26 +55,26 @@ def new_plan(
     anchor = row["anchor_at"] if same else moment.now
     values: dict[str, Any] = {"now": moment.now, "anchor_at": anchor, "planned_at": row["planned_at"]}
     if definition.driver == "external":
-        drop_passed(connection, moment, row, "the schedule's own clock was turned off before they were acted on")
+        drop_passed(transaction, moment, row, "the schedule's own clock was turned off before they were acted on")
         return values | {"planned_at": None}
     if same and row["planned_at"] is not None:
         return values
     if _passed(row, moment) and row["paused_at"] is None:
-        _drop_behind(connection, moment, row)
+        _drop_behind(transaction, moment, row)
         return values
-    settled_at = drop_passed(connection, moment, row)
+    settled_at = drop_passed(transaction, moment, row)
     return values | {"planned_at": next_after(definition.timing, max(moment.now, settled_at), anchor)}
 
 
-def plan_after_pause(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row) -> EpochMs | None:
+def plan_after_pause(transaction: Transaction, moment: Moment, row: Row) -> EpochMs | None:
     """Drop what passed; return the first boundary strictly after now, None where the inner clock is off."""
-    settled_at = drop_passed(connection, moment, row)
+    settled_at = drop_passed(transaction, moment, row)
     if row["planned_at"] is None:
         return None
     return next_after(timing_of(row["timing"]), max(moment.now, settled_at), row["anchor_at"])
 
 
-def plan_after_tick(row: sqlite3.Row, fire: Fire, moment: Moment) -> PlanAfter:
+def plan_after_tick(row: Row, fire: Fire, moment: Moment) -> PlanAfter:
     """Return the plan behind a settled tick: the next boundary after now, the passed ones between are dropped."""
     timing, anchor, planned, at = timing_of(row["timing"]), row["anchor_at"], row["planned_at"], fire.scheduled_at
     if fire.kind is TickKind.PLANNED:
@@ -94,18 +90,16 @@ def plan_after_tick(row: sqlite3.Row, fire: Fire, moment: Moment) -> PlanAfter:
     return PlanAfter(following, dropped, planned, last)
 
 
-def drop_passed(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, reason: str = _MISSED) -> EpochMs:
+def drop_passed(transaction: Transaction, moment: Moment, row: Row, reason: str = _MISSED) -> EpochMs:
     """Settle every tick that is due as dropped; return the last settled time."""
     if not _passed(row, moment):
         return int(row["settled_at"] or 0)
     dropped, last = _stretch(row, moment.now)
-    _drop(connection, moment, row, PlanAfter(None, dropped, row["planned_at"], last), reason)
+    _drop(transaction, moment, row, PlanAfter(None, dropped, row["planned_at"], last), reason)
     return max(last, row["settled_at"] or 0)
 
 
-def record_missed(
-    connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, plan: PlanAfter, reason: str = _MISSED
-) -> None:
+def record_missed(transaction: Transaction, moment: Moment, row: Row, plan: PlanAfter, reason: str = _MISSED) -> None:
     """Write one range row for the ticks that a plan drops, if there are any."""
     if not plan.dropped:
         return
@@ -124,29 +118,29 @@ def record_missed(
         "reason": "paused" if paused else reason,
         "version": row["version"],
     }
-    connection.execute(SQL["record"], values)
+    transaction.execute(SQL["record"], values)
 
 
-def _drop_behind(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row) -> None:
+def _drop_behind(transaction: Transaction, moment: Moment, row: Row) -> None:
     """Drop what the old timing planned between its due tick, which stays owed, and now."""
     floor = _floor(row)
     decided = decide_misfire(timing_of(row["timing"]), floor, max(moment.now, floor), row["anchor_at"])
     if decided.dropped:
         plan = PlanAfter(None, decided.dropped, decided.dropped_first, decided.dropped_last)
-        _drop(connection, moment, row, plan, _MISSED)
+        _drop(transaction, moment, row, plan, _MISSED)
 
 
-def _drop(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, plan: PlanAfter, reason: str) -> None:
-    record_missed(connection, moment, row, plan, reason)
+def _drop(transaction: Transaction, moment: Moment, row: Row, plan: PlanAfter, reason: str) -> None:
+    record_missed(transaction, moment, row, plan, reason)
     values = {"app": row["app"], "name": row["name"], "settled_at": plan.dropped_last, "dropped": plan.dropped}
-    connection.execute(SQL["drop"], values)
+    transaction.execute(SQL["drop"], values)
 
 
-def _passed(row: sqlite3.Row, moment: Moment) -> bool:
+def _passed(row: Row, moment: Moment) -> bool:
     return row["planned_at"] is not None and row["planned_at"] <= moment.now
 
 
-def _floor(row: sqlite3.Row) -> EpochMs:
+def _floor(row: Row) -> EpochMs:
     """Return the time behind which the present timing's further ticks lie.
 
     That is the plan itself, except where the plan is a due tick of an older timing: the present one has planned nothing
@@ -155,7 +149,7 @@ def _floor(row: sqlite3.Row) -> EpochMs:
     return int(max(row["planned_at"], row["anchor_at"], row["settled_at"] or 0))
 
 
-def _stretch(row: sqlite3.Row, until: EpochMs) -> tuple[int, EpochMs]:
+def _stretch(row: Row, until: EpochMs) -> tuple[int, EpochMs]:
     """Return how many ticks the plan and those behind it are, up to an instant, and the last of them."""
     timing, anchor, planned = timing_of(row["timing"]), row["anchor_at"], row["planned_at"]
     behind = count_between(timing, _floor(row), until, anchor)

@@ -13,9 +13,8 @@ from kizami.core.states import JobState
 from kizami.store.protocol import ClaimedJob, Job, NewJob, Origin
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from kizami.store.protocol import Attempt
+    from kizami.store.transaction import Row
 
 AGING_MS = 60_000
 """Waiting this long is worth one priority point, so a job's place is one number that never changes."""
@@ -51,7 +50,7 @@ def insert_values(job: NewJob, now: int) -> dict[str, Any]:
     }
 
 
-def claimed_job(row: sqlite3.Row) -> ClaimedJob:
+def claimed_job(row: Row) -> ClaimedJob:
     """Return what a worker gets of a claimed row."""
     return ClaimedJob(
         key=row["key"],
@@ -76,7 +75,7 @@ def claimed_job(row: sqlite3.Row) -> ClaimedJob:
     )
 
 
-def job(row: sqlite3.Row, attempts: tuple[Attempt, ...] = ()) -> Job:
+def job(row: Row, attempts: tuple[Attempt, ...] = ()) -> Job:
     """Return a row as people see it."""
     return Job(
         job_id=job_id(row["binding"], row["shard"], row["local_id"]),
@@ -108,7 +107,7 @@ def _backoff(text: str | None) -> Backoff:
     return _DEFAULT_BACKOFF if text is None else Backoff(**json.loads(text))
 
 
-def _origin(row: sqlite3.Row) -> Origin | None:
+def _origin(row: Row) -> Origin | None:
     if row["schedule"] is None:
         return None
     return Origin(row["schedule"], row["scheduled_at"], manual=bool(row["manual"]), lease=row["lease"])

@@ -1,21 +1,20 @@
-"""Leases in SQLite: heartbeats are measured with the boot clock; a lease of another boot has ended."""
+"""Leases: heartbeats are measured with the boot clock; a lease of another boot has ended."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from kizami.store.protocol.leases import Lease, LeaseFence
-from kizami.store.sqlite.statements import load
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
+    from kizami.store.transaction import Database, Moment, Transaction, Write
 
-    from kizami.store.sqlite.database import Database, Moment, Write
 
 _SQL = load("leases")
 
 
-class SqliteLeaseStore:
+class LeaseRoom:
     """Operations on leases; see `LeaseStore`."""
 
     def __init__(self, database: Database) -> None:
@@ -37,9 +36,9 @@ class SqliteLeaseStore:
     async def is_held(self, app: str, fence: LeaseFence) -> bool:
         """Tell whether this run still holds the lease."""
 
-        def look(connection: sqlite3.Connection, moment: Moment) -> bool:
+        def look(transaction: Transaction, moment: Moment) -> bool:
             facts = {**_of(app, fence), "boot_id": moment.boot_id}
-            return connection.execute(_SQL["is_held"], facts).fetchone() is not None
+            return transaction.execute(_SQL["is_held"], facts).fetchone() is not None
 
         return await self._database.read(look)
 
@@ -50,13 +49,13 @@ class SqliteLeaseStore:
     async def list(self, app: str) -> tuple[Lease, ...]:
         """Return all leases of an app."""
         return await self._database.read(
-            lambda connection, _: tuple(Lease(*row) for row in connection.execute(_SQL["list"], {"app": app})),
+            lambda transaction, _: tuple(Lease(*row) for row in transaction.execute(_SQL["list"], {"app": app})),
         )
 
 
-def free_of(connection: sqlite3.Connection, worker_id: str) -> None:
+def free_of(transaction: Transaction, worker_id: str) -> None:
     """Free every lease of a worker that is gone, inside the caller's transaction."""
-    connection.execute(_SQL["free_of"], {"worker_id": worker_id})
+    transaction.execute(_SQL["free_of"], {"worker_id": worker_id})
 
 
 def _of(app: str, fence: LeaseFence) -> dict[str, Any]:
@@ -66,8 +65,8 @@ def _of(app: str, fence: LeaseFence) -> dict[str, Any]:
 def _landing(statement: str, facts: dict[str, Any]) -> Write[bool]:
     """Return a write that tells whether its one statement changed a row."""
 
-    def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+    def run(transaction: Transaction, moment: Moment) -> bool:
         time = {"now": moment.now, "boot": moment.boot, "boot_id": moment.boot_id}
-        return connection.execute(_SQL[statement], {**facts, **time}).rowcount == 1
+        return transaction.execute(_SQL[statement], {**facts, **time}).rowcount == 1
 
     return run

@@ -1,4 +1,4 @@
-"""Deliveries in SQLite: the missing marker is the queue."""
+"""Deliveries: the missing marker is the queue."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from kizami.store.protocol.deliveries import (
     NewDelivery,
     OwedDelivery,
 )
-from kizami.store.sqlite import cursors, intents
-from kizami.store.sqlite.intents import fenced
-from kizami.store.sqlite.statements import load
+from kizami.store.rooms import cursors, intents
+from kizami.store.rooms.intents import fenced
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
 
     from kizami.store.protocol.leases import LeaseFence
-    from kizami.store.sqlite.database import Database, Moment
+    from kizami.store.transaction import Database, Moment, Transaction
 
 _SQL = load("deliveries")
 
 
-class SqliteDeliveryStore:
+class DeliveryRoom:
     """Operations on deliveries; see `DeliveryStore`."""
 
     def __init__(self, database: Database) -> None:
@@ -48,13 +47,13 @@ class SqliteDeliveryStore:
         """
         rows = json.dumps([asdict(item) for item in items])
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> tuple[bool, ...]:
+        def run(transaction: Transaction, moment: Moment) -> tuple[bool, ...]:
             facts = fenced(app, fence, moment, items=rows)
-            if not connection.execute(_SQL["fence_holds"], facts).fetchone()[0]:
+            if not transaction.execute(_SQL["fence_holds"], facts).fetchone()[0]:
                 return ()
-            added = {tuple(row) for row in connection.execute(_SQL["add"], facts)}
+            added = {tuple(row) for row in transaction.execute(_SQL["add"], facts)}
             if cursor is not None:
-                cursors.move(connection, cursor, facts)
+                cursors.move(transaction, cursor, facts)
             return _in_order(items, added)
 
         return await self._database.write(run)
@@ -64,19 +63,19 @@ class SqliteDeliveryStore:
     ) -> tuple[OwedDelivery, ...]:
         """Return what is owed to a channel, due until that local date, by due date then order of adding."""
 
-        def look(connection: sqlite3.Connection, moment: Moment) -> tuple[OwedDelivery, ...]:
+        def look(transaction: Transaction, moment: Moment) -> tuple[OwedDelivery, ...]:
             facts = {"app": app, "channel": channel, "until": until, "limit": limit, "boot": moment.boot}
             place = {"boot_id": moment.boot_id, "after_due": after.due, "after_seq": after.order}
-            return tuple(OwedDelivery(*row) for row in connection.execute(_SQL["owed"], facts | place))
+            return tuple(OwedDelivery(*row) for row in transaction.execute(_SQL["owed"], facts | place))
 
         return await self._database.read(look)
 
     async def set_aside_old(self, app: str, channel: str, due_before: str, note: str) -> int:
         """Set visibly aside what has been due since before that local date; return how many."""
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> int:
+        def run(transaction: Transaction, moment: Moment) -> int:
             facts = fenced(app, None, moment, channel=channel, due_before=due_before, note=note)
-            return connection.execute(_SQL["set_aside_old"], facts).rowcount
+            return transaction.execute(_SQL["set_aside_old"], facts).rowcount
 
         return await self._database.write(run)
 
@@ -86,12 +85,12 @@ class SqliteDeliveryStore:
         """Claim one owed delivery; None: somebody else has it, it is marked, or the lease is lost."""
         who = {"token": token, "expires_ms": expires_ms, "worker_id": worker_id}
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> DeliveryClaim | None:
+        def run(transaction: Transaction, moment: Moment) -> DeliveryClaim | None:
             facts = fenced(app, fence, moment, kind="delivery", channel=channel, item=item, **who)
-            row = connection.execute(_SQL["claim"], facts).fetchone()
+            row = transaction.execute(_SQL["claim"], facts).fetchone()
             if row is None:
                 return None
-            doubts = intents.unsettled(connection, facts)
+            doubts = intents.unsettled(transaction, facts)
             return DeliveryClaim(channel, item, row["content"], token, expires_ms, row["attempts"], doubts)
 
         return await self._database.write(run)
@@ -99,10 +98,10 @@ class SqliteDeliveryStore:
     async def intend(self, app: str, claim: DeliveryClaim, fence: LeaseFence | None) -> Intent | None:
         """Commit that the post is about to be tried; None: the claim or the lease is no longer ours."""
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> Intent | None:
+        def run(transaction: Transaction, moment: Moment) -> Intent | None:
             facts = _of(app, claim, fence, moment, expires_ms=claim.expires_ms)
-            row = connection.execute(_SQL["intend"], facts).fetchone()
-            return None if row is None else intents.record(connection, facts, row["attempts"])
+            row = transaction.execute(_SQL["intend"], facts).fetchone()
+            return None if row is None else intents.record(transaction, facts, row["attempts"])
 
         return await self._database.write(run)
 
@@ -111,32 +110,32 @@ class SqliteDeliveryStore:
     ) -> bool:
         """Write the marker and settle all intents, guarded by the token; False: it landed nowhere."""
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+        def run(transaction: Transaction, moment: Moment) -> bool:
             facts = _of(app, claim, fence, moment, posted_channel=posted_channel, ts=ts, note=note)
-            if connection.execute(_SQL["mark"], facts).rowcount == 1:
-                intents.settle_all(connection, facts, "delivered")
+            if transaction.execute(_SQL["mark"], facts).rowcount == 1:
+                intents.settle_all(transaction, facts, "delivered")
                 return True
-            return connection.execute(_SQL["is_marked"], facts).fetchone() is not None
+            return transaction.execute(_SQL["is_marked"], facts).fetchone() is not None
 
         return await self._database.write(run)
 
     async def settle(self, app: str, claim: DeliveryClaim, intent: Intent, note: str) -> bool:
         """Settle one intent as surely not applied (refused, or looked up and absent)."""
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+        def run(transaction: Transaction, moment: Moment) -> bool:
             facts = _of(app, claim, None, moment)
-            if connection.execute(_SQL["is_claimed"], facts).fetchone() is None:
+            if transaction.execute(_SQL["is_claimed"], facts).fetchone() is None:
                 return False
-            return intents.settle(connection, facts, intent.attempt, note)
+            return intents.settle(transaction, facts, intent.attempt, note)
 
         return await self._database.write(run)
 
     async def hand_back(self, app: str, claim: DeliveryClaim, note: str | None, *, set_aside: bool = False) -> bool:
         """Give up the claim without a marker, saying why; with `set_aside` it leaves the queue visibly."""
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> bool:
+        def run(transaction: Transaction, moment: Moment) -> bool:
             facts = _of(app, claim, None, moment, note=note, set_aside=set_aside)
-            return connection.execute(_SQL["hand_back"], facts).rowcount == 1
+            return transaction.execute(_SQL["hand_back"], facts).rowcount == 1
 
         return await self._database.write(run)
 
@@ -144,8 +143,8 @@ class SqliteDeliveryStore:
         """Count an acknowledgement that touched no row."""
         facts = {"app": app, "channel": channel, "item": item, "note": note}
 
-        def run(connection: sqlite3.Connection, _: Moment) -> None:
-            connection.execute(_SQL["count_possible_duplicate"], facts)
+        def run(transaction: Transaction, _: Moment) -> None:
+            transaction.execute(_SQL["count_possible_duplicate"], facts)
 
         await self._database.write(run)
 
@@ -161,21 +160,21 @@ class SqliteDeliveryStore:
     async def counts(self, app: str) -> dict[str, dict[str, int]]:
         """Return, per channel, how many deliveries are owed, delivered, in doubt and set aside."""
 
-        def look(connection: sqlite3.Connection, _: Moment) -> dict[str, dict[str, int]]:
-            rows = [dict(row) for row in connection.execute(_SQL["counts"], {"app": app})]
+        def look(transaction: Transaction, _: Moment) -> dict[str, dict[str, int]]:
+            rows = [dict(row) for row in transaction.execute(_SQL["counts"], {"app": app})]
             return {row.pop("channel"): row for row in rows}
 
         return await self._database.read(look)
 
     async def _select(self, **facts: object) -> tuple[Delivery, ...]:
         return await self._database.read(
-            lambda connection, _: tuple(Delivery(*row) for row in connection.execute(_SQL["list"], facts)),
+            lambda transaction, _: tuple(Delivery(*row) for row in transaction.execute(_SQL["list"], facts)),
         )
 
 
-def free_of(connection: sqlite3.Connection, worker_id: str) -> None:
+def free_of(transaction: Transaction, worker_id: str) -> None:
     """Free every delivery claimed by a worker that is gone, inside the caller's transaction; its intents stay."""
-    connection.execute(_SQL["free_of"], {"worker_id": worker_id})
+    transaction.execute(_SQL["free_of"], {"worker_id": worker_id})
 
 
 def _of(app: str, claim: DeliveryClaim, fence: LeaseFence | None, moment: Moment, **facts: object) -> dict[str, Any]:

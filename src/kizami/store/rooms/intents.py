@@ -1,17 +1,15 @@
-"""Intents in SQLite: what was about to be posted, kept inside the transactions of deliveries and boards."""
+"""Intents: what was about to be posted, kept inside the transactions of deliveries and boards."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from kizami.store.protocol.deliveries import Intent
-from kizami.store.sqlite.statements import load
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from kizami.store.protocol.leases import LeaseFence
-    from kizami.store.sqlite.database import Moment
+    from kizami.store.transaction import Moment, Transaction
 
 Facts = dict[str, Any]
 _SQL = load("intents")
@@ -23,22 +21,22 @@ def fenced(app: str, fence: LeaseFence | None, moment: Moment, **facts: object) 
     return {"app": app, **lease, "now": moment.now, "boot": moment.boot, "boot_id": moment.boot_id, **facts}
 
 
-def record(connection: sqlite3.Connection, facts: Facts, attempt: int) -> Intent:
+def record(transaction: Transaction, facts: Facts, attempt: int) -> Intent:
     """Commit that a post is about to be tried."""
-    connection.execute(_SQL["record"], {**facts, "attempt": attempt})
+    transaction.execute(_SQL["record"], {**facts, "attempt": attempt})
     return Intent(attempt, facts["channel"], facts["now"])
 
 
-def unsettled(connection: sqlite3.Connection, facts: Facts) -> tuple[Intent, ...]:
+def unsettled(transaction: Transaction, facts: Facts) -> tuple[Intent, ...]:
     """Return the intents whose outcome is unknown, oldest first."""
-    return tuple(Intent(*row) for row in connection.execute(_SQL["unsettled"], facts))
+    return tuple(Intent(*row) for row in transaction.execute(_SQL["unsettled"], facts))
 
 
-def settle(connection: sqlite3.Connection, facts: Facts, attempt: int, note: str) -> bool:
+def settle(transaction: Transaction, facts: Facts, attempt: int, note: str) -> bool:
     """Settle one intent; False when it was settled before."""
-    return connection.execute(_SQL["settle"], {**facts, "attempt": attempt, "note": note}).rowcount == 1
+    return transaction.execute(_SQL["settle"], {**facts, "attempt": attempt, "note": note}).rowcount == 1
 
 
-def settle_all(connection: sqlite3.Connection, facts: Facts, note: str) -> None:
+def settle_all(transaction: Transaction, facts: Facts, note: str) -> None:
     """Settle every intent: the message is known."""
-    connection.execute(_SQL["settle_all"], {**facts, "note": note})
+    transaction.execute(_SQL["settle_all"], {**facts, "note": note})

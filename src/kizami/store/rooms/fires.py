@@ -9,23 +9,21 @@ from kizami.core.errors import LeaseHeldError, NotFoundError
 from kizami.core.names import job_id, manual_local_id, tick_local_id
 from kizami.core.states import OUTSTANDING
 from kizami.store.protocol import Fire, FireOutcome, FireRecord, TickKind
-from kizami.store.sqlite import plans
-from kizami.store.sqlite.jobs import insert_job
-from kizami.store.sqlite.schedule_rows import fire_record
-from kizami.store.sqlite.statements import load
+from kizami.store.rooms import plans
+from kizami.store.rooms.jobs import insert_job
+from kizami.store.rooms.schedule_rows import fire_record
+from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from kizami.store.protocol import NewJob
-    from kizami.store.sqlite.database import Moment
+    from kizami.store.transaction import Moment, Row, Transaction
 
 SQL: Final = load("schedules")
 
 
-def settle(connection: sqlite3.Connection, moment: Moment, fire: Fire) -> FireRecord:
+def settle(transaction: Transaction, moment: Moment, fire: Fire) -> FireRecord:
     """Act on one tick; STALE, SUPERSEDED and DUPLICATE answers have written nothing."""
-    row = connection.execute(SQL["one"], {"app": fire.app, "name": fire.schedule}).fetchone()
+    row = transaction.execute(SQL["one"], {"app": fire.app, "name": fire.schedule}).fetchone()
     if row is None:
         if fire.kind is TickKind.PLANNED:
             return _unwritten(fire, moment, FireOutcome.SUPERSEDED, "the schedule was removed")
@@ -35,36 +33,34 @@ def settle(connection: sqlite3.Connection, moment: Moment, fire: Fire) -> FireRe
             schedule=fire.schedule,
         )
     if fire.kind is TickKind.MANUAL:
-        return _fire_manually(connection, moment, fire, row)
-    refused = _not_ours_to_settle(connection, moment, fire, row)
-    return refused or _settle_tick(connection, moment, fire, row)
+        return _fire_manually(transaction, moment, fire, row)
+    refused = _not_ours_to_settle(transaction, moment, fire, row)
+    return refused or _settle_tick(transaction, moment, fire, row)
 
 
-def _not_ours_to_settle(
-    connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row
-) -> FireRecord | None:
+def _not_ours_to_settle(transaction: Transaction, moment: Moment, fire: Fire, row: Row) -> FireRecord | None:
     if fire.kind is TickKind.EXTERNAL:
         settled_before = fire.scheduled_at <= (row["settled_at"] or 0)
-        return _duplicate(connection, moment, fire) if settled_before else None
+        return _duplicate(transaction, moment, fire) if settled_before else None
     if row["version"] != fire.version:
         return _unwritten(fire, moment, FireOutcome.SUPERSEDED, "a newer definition is registered")
     if row["planned_at"] != fire.scheduled_at or row["paused_at"] is not None or fire.scheduled_at > moment.now:
         return _unwritten(fire, moment, FireOutcome.STALE, "it is not the plan any more")
-    if fire.job is None and fire.refusal is None and _outstanding(connection, row) is None:
+    if fire.job is None and fire.refusal is None and _outstanding(transaction, row) is None:
         return _unwritten(fire, moment, FireOutcome.STALE, "its previous job has just ended")
     return None
 
 
-def _settle_tick(connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row) -> FireRecord:
+def _settle_tick(transaction: Transaction, moment: Moment, fire: Fire, row: Row) -> FireRecord:
     plan = plans.plan_after_tick(row, fire, moment)
-    outcome, reason, job = _decide(connection, fire, row)
+    outcome, reason, job = _decide(transaction, fire, row)
     public = None if job is None else job_id(job.binding, job.shard, job.local_id)
     values = _record_values(fire, moment, outcome, reason, public, row["version"])
-    if connection.execute(SQL["record"], values).rowcount == 0:
+    if transaction.execute(SQL["record"], values).rowcount == 0:
         # The ledger has this tick already, whatever the plan says: move on without a second job.
         outcome, job = FireOutcome.DUPLICATE, None
-    key = None if job is None else insert_job(connection, job, moment.now)[1]
-    plans.record_missed(connection, moment, row, plan)
+    key = None if job is None else insert_job(transaction, job, moment.now)[1]
+    plans.record_missed(transaction, moment, row, plan)
     settled: dict[str, Any] = values | {
         "next_at": plan.next_at,
         "settled_at": max(plan.dropped_last or 0, fire.scheduled_at),
@@ -75,19 +71,17 @@ def _settle_tick(connection: sqlite3.Connection, moment: Moment, fire: Fire, row
         "missed": plan.dropped + int(outcome is FireOutcome.PAUSED),
         "error": fire.refusal if outcome is FireOutcome.FAILED else None,
     }
-    connection.execute(SQL["settle"], settled)
+    transaction.execute(SQL["settle"], settled)
     if outcome is FireOutcome.DUPLICATE:
-        return _duplicate(connection, moment, fire)
+        return _duplicate(transaction, moment, fire)
     return _answer(fire, moment, outcome, reason, public, row["version"])
 
 
-def _decide(
-    connection: sqlite3.Connection, fire: Fire, row: sqlite3.Row
-) -> tuple[FireOutcome, str | None, NewJob | None]:
+def _decide(transaction: Transaction, fire: Fire, row: Row) -> tuple[FireOutcome, str | None, NewJob | None]:
     if row["paused_at"] is not None:
         return FireOutcome.PAUSED, "paused", None
     if fire.check_overlap and row["overlap"] == "skip":
-        previous = _outstanding(connection, row)
+        previous = _outstanding(transaction, row)
         if previous is not None:
             return FireOutcome.SKIPPED_OVERLAP, f"the previous job {previous} has not ended", None
     if fire.job is None:
@@ -95,35 +89,35 @@ def _decide(
     return FireOutcome.FIRED, None, replace(fire.job, local_id=tick_local_id(fire.schedule, fire.scheduled_at))
 
 
-def _outstanding(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None:
+def _outstanding(transaction: Transaction, row: Row) -> str | None:
     if row["last_job_key"] is None:
         return None
-    job = connection.execute(SQL["previous_job"], {"key": row["last_job_key"]}).fetchone()
+    job = transaction.execute(SQL["previous_job"], {"key": row["last_job_key"]}).fetchone()
     if job is None or job["state"] not in OUTSTANDING:
         return None
     return job_id(job["binding"], job["shard"], job["local_id"])
 
 
-def _fire_manually(connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row) -> FireRecord:
-    _refuse_held_lease(connection, moment, fire, row)
+def _fire_manually(transaction: Transaction, moment: Moment, fire: Fire, row: Row) -> FireRecord:
+    _refuse_held_lease(transaction, moment, fire, row)
     if fire.job is None:
         values = {"app": fire.app, "name": fire.schedule, "error": fire.refusal, "now": moment.now}
-        connection.execute(SQL["manual_error"], values)
+        transaction.execute(SQL["manual_error"], values)
         outcome, public = FireOutcome.FAILED, None
     else:
-        found = connection.execute(SQL["next_manual"], {"app": fire.app, "name": fire.schedule}).fetchall()
+        found = transaction.execute(SQL["next_manual"], {"app": fire.app, "name": fire.schedule}).fetchall()
         local_id = manual_local_id(fire.schedule, fire.scheduled_at, found[0]["manual_sequence"])
-        enqueued, _ = insert_job(connection, replace(fire.job, local_id=local_id), moment.now)
+        enqueued, _ = insert_job(transaction, replace(fire.job, local_id=local_id), moment.now)
         outcome, public = FireOutcome.FIRED, enqueued.job_id
     values = _record_values(fire, moment, outcome, fire.refusal, public, row["version"])
-    connection.execute(SQL["record"], values)
+    transaction.execute(SQL["record"], values)
     return _answer(fire, moment, outcome, fire.refusal, public, row["version"])
 
 
-def _refuse_held_lease(connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row) -> None:
+def _refuse_held_lease(transaction: Transaction, moment: Moment, fire: Fire, row: Row) -> None:
     if row["lease"] is None:
         return
-    held = connection.execute(SQL["held_lease"], {"app": fire.app, "lease": row["lease"]}).fetchone()
+    held = transaction.execute(SQL["held_lease"], {"app": fire.app, "lease": row["lease"]}).fetchone()
     if held is None or held["boot_id"] != moment.boot_id or fire.lease_is_stale(moment.boot - held["heartbeat_boot"]):
         return
     raise LeaseHeldError(
@@ -135,9 +129,9 @@ def _refuse_held_lease(connection: sqlite3.Connection, moment: Moment, fire: Fir
     )
 
 
-def _duplicate(connection: sqlite3.Connection, moment: Moment, fire: Fire) -> FireRecord:
+def _duplicate(transaction: Transaction, moment: Moment, fire: Fire) -> FireRecord:
     values = {"app": fire.app, "schedule": fire.schedule, "planned_at": fire.scheduled_at}
-    row = connection.execute(SQL["recorded"], values).fetchone()
+    row = transaction.execute(SQL["recorded"], values).fetchone()
     if row is None:
         return _unwritten(fire, moment, FireOutcome.DUPLICATE, "a later tick has been settled already")
     return replace(

@@ -1,0 +1,82 @@
+"""Worker processes, and the burial of one whose process has ended."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from kizami.runtime import ProcessIdentity
+from kizami.store.protocol import Reaped, Worker
+from kizami.store.rooms import boards, deliveries, leases
+from kizami.store.rooms.job_taking import take_of_worker
+from kizami.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kizami.store.transaction import Database, Moment, Row, Transaction
+
+
+_SQL: Final = load("workers")
+
+
+class WorkerRoom:
+    """Operations on workers, each one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def register(self, worker: Worker) -> None:
+        """Add a worker before it claims anything."""
+        process = worker.process
+        facts = {
+            "worker_id": worker.worker_id,
+            "app": worker.app,
+            "host": process.host,
+            "boot_id": process.boot_id,
+            "pid_namespace": process.pid_namespace,
+            "pid": process.pid,
+            "started": process.started,
+            "bindings": json.dumps(worker.bindings),
+        }
+        await self._database.write(
+            lambda transaction, moment: transaction.execute(_SQL["register"], {**facts, "now": moment.now}),
+        )
+
+    async def list(self, app: str | None = None) -> Sequence[Worker]:
+        """Return the registered workers."""
+        return await self._database.read(
+            lambda transaction, _: [_worker(row) for row in transaction.execute(_SQL["list"], {"app": app})],
+        )
+
+    async def bury(self, worker_id: str) -> tuple[Reaped, ...]:
+        """Remove a dead worker, take over its jobs, free its leases and claims."""
+        taken = await self._database.write(lambda transaction, moment: _bury(transaction, moment, worker_id))
+        self._database.announce()
+        return taken
+
+    async def leave(self, worker_id: str) -> None:
+        """Remove a worker that has handed everything back."""
+        await self._database.write(lambda transaction, _: _remove(transaction, worker_id))
+
+
+def _bury(transaction: Transaction, moment: Moment, worker_id: str) -> tuple[Reaped, ...]:
+    app = _remove(transaction, worker_id)
+    if app is None:
+        return ()
+    taken = take_of_worker(transaction, moment, app, worker_id)
+    for room in (leases, deliveries, boards):
+        room.free_of(transaction, worker_id)
+    return taken
+
+
+def _remove(transaction: Transaction, worker_id: str) -> str | None:
+    """Remove a worker; return its app, or None when it isn't there."""
+    row = transaction.execute(_SQL["remove"], {"worker_id": worker_id}).fetchone()
+    return None if row is None else row["app"]
+
+
+def _worker(row: Row) -> Worker:
+    process = ProcessIdentity(row["host"], row["boot_id"], row["pid_namespace"], row["pid"], row["started"])
+    bindings = tuple(json.loads(row["bindings"]))
+    return Worker(row["worker_id"], row["app"], process, bindings, row["started_at"], row["seen_at"])

@@ -1,0 +1,101 @@
+"""What a room sees of a database: transactions with named statements, and the database's time in each.
+
+Rooms are written once against this; each store brings the text of the statements in its own dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from kizami.core.times import EpochMs
+    from kizami.store.statements import Statement
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The store's time in a transaction: wall clock for planned times, boot clock for silences and claims.
+
+    Where the database's own clock measures both, they are the same, and there is only one boot.
+    """
+
+    now: int
+    boot: int
+    boot_id: str
+
+
+class Row(Protocol):
+    """A row, by column name or by place."""
+
+    def __getitem__(self, column: str | int, /) -> Any:
+        """Return a column's value."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the values in order."""
+        ...
+
+    def keys(self) -> Any:
+        """Return the names of the columns."""
+        ...
+
+
+class Answer(Protocol):
+    """What a statement gave back."""
+
+    @property
+    def rowcount(self) -> int:
+        """Return how many rows were written."""
+        ...
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return the remaining rows."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the rows."""
+        ...
+
+
+class Transaction(Protocol):
+    """A transaction in progress."""
+
+    def execute(self, statement: Statement, facts: Mapping[str, Any], /) -> Answer:
+        """Run a named statement. Raises InvalidInputError for text that no store keeps, and StoreError."""
+        ...
+
+
+Write = Callable[[Transaction, Moment], T]
+Read = Callable[[Transaction, Moment], T]
+
+
+class Database(Protocol):
+    """What rooms need of a database."""
+
+    async def write(self, operation: Write[T]) -> T:
+        """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
+        ...
+
+    async def read(self, operation: Read[T]) -> T:
+        """Run an operation that only reads, on one snapshot."""
+        ...
+
+    def write_blocking(self, operation: Write[T]) -> T:
+        """Run a write from a thread that isn't the event loop."""
+        ...
+
+    async def now(self) -> EpochMs:
+        """Return the store's wall clock."""
+        ...
+
+    def announce(self) -> None:
+        """Tell those who wait that there is something to look at."""
+        ...
