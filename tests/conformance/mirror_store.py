@@ -1,19 +1,23 @@
-"""The mirror's rooms on a real SQLite file, under clocks that the test moves."""
+"""The mirror's rooms on a real database, under clocks that the test moves."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kizami.store.postgres.database import Database as PostgresDatabase
+from kizami.store.postgres.place import place_of
 from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
 from kizami.store.rooms.deliveries import DeliveryRoom
 from kizami.store.rooms.gates import GateRoom
 from kizami.store.rooms.leases import LeaseRoom
 from kizami.store.rooms.schedules import ScheduleRoom
-from kizami.store.sqlite.database import Database
+from kizami.store.sqlite.database import Database as SqliteDatabase
+from kizami.store.transaction import Database
+from tests.conformance.postgres_home import address_of, clock_of
 
 START_MS = 1_780_000_000_000
 
@@ -25,6 +29,7 @@ class HandClock:
     now: int = START_MS
     boot: int = 1_000_000
     slept: list[float] = field(default_factory=list)
+    shown_by: list[Callable[[int], None]] = field(default_factory=list)
 
     def now_ms(self) -> int:
         return self.now
@@ -39,6 +44,8 @@ class HandClock:
     def move(self, ms: int) -> None:
         self.now += ms
         self.boot += ms
+        for show in self.shown_by:
+            show(self.now)
 
 
 class MirrorStore:
@@ -57,7 +64,27 @@ class MirrorStore:
 @asynccontextmanager
 async def mirror_store(folder: Path, clock: HandClock, boot_id: str = "boot-1") -> AsyncIterator[MirrorStore]:
     """Open the database of a folder; opening it again is a restart."""
-    database = Database(str(folder / "kizami.db"), clock, boot_id)
+    url = address_of(folder)
+    if url is None:
+        async with sqlite_rooms(folder, clock, boot_id) as store:
+            yield store
+        return
+    with clock_of(url) as show:
+        show(clock.now)
+        clock.shown_by.append(show)
+        database = PostgresDatabase(place_of(url))
+        database.open()
+        try:
+            yield MirrorStore(database)
+        finally:
+            await database.close()
+            clock.shown_by.remove(show)
+
+
+@asynccontextmanager
+async def sqlite_rooms(folder: Path, clock: HandClock, boot_id: str = "boot-1") -> AsyncIterator[MirrorStore]:
+    """Open the SQLite file of a folder."""
+    database = SqliteDatabase(str(folder / "kizami.db"), clock, boot_id)
     database.open()
     try:
         yield MirrorStore(database)

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from kizami.core.errors import (
+    InvalidInputError,
     NotFoundError,
     StoreBusyError,
     StoreError,
@@ -26,7 +27,7 @@ from kizami.store.protocol import NewJob, Store
 from kizami.store.sqlite.connection import connect
 from kizami.store.sqlite.database import Database
 from kizami.store.transaction import Moment, Transaction, Write
-from tests.conformance.whole_store import APP, BINDING, StillClock, employ, local_ids, new_job, raw, take, whole_store
+from tests.conformance.whole_store import APP, BINDING, StillClock, employ, local_ids, new_job, raw, sqlite_store, take
 
 BUSY_MS = 50
 NOBODY = 65_534
@@ -94,7 +95,7 @@ def _both(first: Write[str], second: Write[str]) -> Write[None]:
 
 
 async def test_a_full_disk_enqueues_all_or_none(tmp_path: Path, still_clock: StillClock) -> None:
-    async with whole_store(tmp_path, still_clock) as store:
+    async with sqlite_store(tmp_path, still_clock) as store:
         await employ(store, "w1")
         await limit_pages(store._database, 8)  # noqa: SLF001 - the limit belongs to the writer's own connection
         large = [NewJob(APP, BINDING, f"j{number}", f'"{"x" * 5_000}"') for number in range(40)]
@@ -108,7 +109,7 @@ async def test_a_full_disk_enqueues_all_or_none(tmp_path: Path, still_clock: Sti
 async def test_a_file_locked_by_another_process_is_told_and_free_again_afterwards(
     tmp_path: Path, still_clock: StillClock
 ) -> None:
-    async with whole_store(tmp_path, still_clock, busy_ms=BUSY_MS) as store:
+    async with sqlite_store(tmp_path, still_clock, busy_ms=BUSY_MS) as store:
         await employ(store, "w1")
         with write_lock(tmp_path / "kizami.db"):
             with pytest.raises(StoreBusyError, match="locked by another process") as caught:
@@ -144,20 +145,20 @@ def unwritable(folder: Path) -> Iterator[None]:
 async def test_a_folder_that_can_not_be_written_is_told_and_serves_again_afterwards(still_clock: StillClock) -> None:
     with TemporaryDirectory() as name:  # not under pytest's own folder, into which only its user may look
         folder = Path(name)
-        async with whole_store(folder, still_clock) as store:
+        async with sqlite_store(folder, still_clock) as store:
             await store.jobs.enqueue([new_job("a")])
         with unwritable(folder), pytest.raises(StoreReadOnlyError, match="can't be written") as caught:
             connect(str(folder / "kizami.db"), busy_ms=BUSY_MS).execute("BEGIN IMMEDIATE")
         assert caught.value.remedy
         with unwritable(folder), pytest.raises(StoreReadOnlyError, match="can't be written"):
             connect(str(folder / "new.db"), busy_ms=BUSY_MS)
-        async with whole_store(folder, still_clock) as store:
+        async with sqlite_store(folder, still_clock) as store:
             await employ(store, "w1")
             assert local_ids(await take(store)) == ["a"]
 
 
 async def test_a_closed_store_says_so(tmp_path: Path, still_clock: StillClock) -> None:
-    async with whole_store(tmp_path, still_clock) as store:
+    async with sqlite_store(tmp_path, still_clock) as store:
         pass
     with pytest.raises(StoreError, match="is closed"):
         await store.jobs.enqueue([new_job("a")])
@@ -278,7 +279,7 @@ async def test_a_migration_that_fails_leaves_nothing(tmp_path: Path, still_clock
 
 
 async def test_the_writer_survives_whatever_an_operation_raises(whole: Store) -> None:
-    with pytest.raises(OverflowError):
+    with pytest.raises(InvalidInputError):
         await whole.jobs.purge(APP, 0, 2**70)
     await whole.jobs.enqueue([new_job("a")])
     assert local_ids(await take(whole)) == ["a"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kizami.core.errors import WrongStateError
@@ -36,7 +34,6 @@ from tests.conformance.whole_store import (
     seen,
     take,
     take_one,
-    whole_store,
 )
 
 ONCE = JobOptions(guarantee=Guarantee.AT_MOST_ONCE)
@@ -293,29 +290,6 @@ async def test_a_burial_leaves_the_jobs_of_others_alone(whole: Store) -> None:
     await claimed(whole)
     assert await whole.workers.bury("w2") == ()
     assert (await seen(whole, "send#0:a")).worker_id == "w1"
-
-
-async def test_a_restarted_machine_frees_what_its_workers_held(tmp_path: Path, still_clock: StillClock) -> None:
-    """B035: after a reboot the boot clock begins anew; nothing of the old boot is alive."""
-    async with whole_store(tmp_path, still_clock) as before:
-        await employ(before, "w1")
-        job = await claimed(before)
-    still_clock.boot = 10
-    async with whole_store(tmp_path, still_clock, "boot-2") as after:
-        (taken,) = await reap(after, trusted_ms=0)
-        assert taken.reason == "the machine of worker w1 has been restarted"
-        assert not await report(after, completed(job))
-
-
-@pytest.mark.parametrize("step_ms", [365 * 86_400_000, -365 * 86_400_000])
-async def test_a_step_of_the_wall_clock_reaps_nothing(whole: Store, still_clock: StillClock, step_ms: int) -> None:
-    """B026: silence is measured by a clock that steps don't touch."""
-    await claimed(whole)
-    still_clock.step(step_ms)
-    still_clock.move(SILENT_MS)
-    assert await reap(whole, trusted_ms=SILENT_MS) == ()
-    still_clock.move(1)
-    assert len(await reap(whole)) == 1
 
 
 async def test_other_apps_are_not_reaped(whole: Store, still_clock: StillClock) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kizami.core.errors import InvalidInputError
 from kizami.core.options import FirstDue, JobOptions
 from kizami.core.states import JobState
 from kizami.store.protocol import Enqueued, NewJob, Store
@@ -50,7 +51,7 @@ async def test_an_id_that_exists_is_answered_and_not_added(whole: Store) -> None
 
 async def test_jobs_are_enqueued_all_or_none(whole: Store) -> None:
     broken = NewJob(APP, BINDING, "c", "{}", JobOptions(), FirstDue(run_at_ms=2**63))
-    with pytest.raises(OverflowError):
+    with pytest.raises(InvalidInputError):
         await whole.jobs.enqueue([new_job("a"), new_job("b"), broken])
     assert await take(whole) == []
 

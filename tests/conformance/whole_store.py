@@ -12,10 +12,13 @@ from pathlib import Path
 from kizami.core.options import FirstDue, JobOptions
 from kizami.core.states import JobState
 from kizami.runtime import Background, Clock, Entropy, ProcessIdentity
+from kizami.store.postgres.place import place_of
+from kizami.store.postgres.store import PostgresStore
 from kizami.store.protocol import Claim, ClaimedJob, Job, NewJob, Outcome, Report, Store, Worker
 from kizami.store.sqlite.store import SqliteStore
 from kizami.store.sqlite.transaction import SqliteTransaction
 from kizami.store.transaction import Transaction
+from tests.conformance.postgres_home import address_of, clock_of
 
 APP, BINDING = "shop", "send"
 START_MS = 1_780_000_000_000  # 2026-05-28T20:26:40Z
@@ -29,6 +32,8 @@ class StillClock:
     def __init__(self, now: int = START_MS, boot: int = 1_000_000) -> None:
         self.now = now
         self.boot = boot
+        self.shown_by: list[Callable[[int], None]] = []
+        """What else shows this wall clock: a database."""
 
     def now_ms(self) -> int:
         return self.now
@@ -42,12 +47,14 @@ class StillClock:
 
     def move(self, ms: int) -> None:
         """Let time pass."""
-        self.now += ms
         self.boot += ms
+        self.step(ms)
 
     def step(self, ms: int) -> None:
         """Set the wall clock forward or back, as people and time servers do."""
         self.now += ms
+        for show in self.shown_by:
+            show(self.now)
 
 
 class NoChance:
@@ -81,9 +88,31 @@ def process(boot_id: str = "boot-1", pid: int = 1) -> ProcessIdentity:
 
 @asynccontextmanager
 async def whole_store(
+    folder: Path, clock: StillClock, boot_id: str = "boot-1", *, busy_ms: int = 5_000
+) -> AsyncIterator[Store]:
+    """Open the store of a folder; opening it a second time is a second process."""
+    url = address_of(folder)
+    if url is None:
+        async with sqlite_store(folder, clock, boot_id, busy_ms=busy_ms) as store:
+            yield store
+        return
+    with clock_of(url) as show:
+        show(clock.now)
+        clock.shown_by.append(show)
+        postgres = PostgresStore(place_of(url))
+        await postgres.open()
+        try:
+            yield postgres
+        finally:
+            await postgres.close()
+            clock.shown_by.remove(show)
+
+
+@asynccontextmanager
+async def sqlite_store(
     folder: Path, clock: Clock, boot_id: str = "boot-1", *, busy_ms: int = 5_000
 ) -> AsyncIterator[SqliteStore]:
-    """Open the store of a folder; opening it a second time is a second process."""
+    """Open the SQLite file of a folder."""
     store = SqliteStore(str(folder / "kizami.db"), StillWorld(clock, process(boot_id)), busy_ms=busy_ms)
     await store.open()
     try:

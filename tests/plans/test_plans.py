@@ -16,7 +16,7 @@ from kizami.store.sqlite.store import SqliteStore
 from kizami.store.sqlite.transaction import DIALECT
 from kizami.store.statements import Statement
 from kizami.store.transaction import Moment, Transaction
-from tests.conformance.whole_store import StillClock, completed, employ, new_job, raw, take, whole_store
+from tests.conformance.whole_store import StillClock, completed, employ, new_job, raw, sqlite_store, take
 
 INDEXES = {
     ("jobs", "promote"): "kizami_jobs_waiting",
@@ -84,7 +84,7 @@ async def statements_of_a_claim(store: SqliteStore) -> list[str]:
 
 async def test_a_claim_costs_as_many_statements_whatever_is_waiting(tmp_path: Path) -> None:
     """B073: neither waiting, ready nor ended jobs make a claim longer."""
-    async with whole_store(tmp_path, StillClock()) as store:
+    async with sqlite_store(tmp_path, StillClock()) as store:
         await employ(store, "w1")
         await store.jobs.enqueue([new_job(f"few{number}") for number in range(10)])
         few = await statements_of_a_claim(store)

@@ -123,6 +123,12 @@ class StoreReadOnlyError(StoreError):
     code = "store_read_only"
 
 
+class StoreUnclearError(StoreError):
+    """The connection was lost in the middle of a commit: this one operation may have been kept."""
+
+    code = "store_unclear"
+
+
 class StoreVersionError(StoreError):
     """The schema is newer or older than this code can use."""
 

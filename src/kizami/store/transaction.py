@@ -69,7 +69,10 @@ class Transaction(Protocol):
     """A transaction in progress."""
 
     def execute(self, statement: Statement, facts: Mapping[str, Any], /) -> Answer:
-        """Run a named statement. Raises InvalidInputError for text that no store keeps, and StoreError."""
+        """Run a named statement, which may always name :now (and :boot, :boot_id on SQLite).
+
+        Raises InvalidInputError for text that no store keeps, and StoreError.
+        """
         ...
 
 

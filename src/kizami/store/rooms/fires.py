@@ -15,15 +15,24 @@ from kizami.store.rooms.schedule_rows import fire_record
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kizami.store.protocol import NewJob
     from kizami.store.transaction import Moment, Row, Transaction
 
 SQL: Final = load("schedules")
 
 
+def settle_all(transaction: Transaction, moment: Moment, wanted: Sequence[Fire]) -> tuple[FireRecord, ...]:
+    """Act on ticks, their schedules in the order of their names: two that settle the same ones don't lock crosswise."""
+    in_order = sorted(range(len(wanted)), key=lambda place: (wanted[place].app, wanted[place].schedule))
+    records = {place: settle(transaction, moment, wanted[place]) for place in in_order}
+    return tuple(records[place] for place in range(len(wanted)))
+
+
 def settle(transaction: Transaction, moment: Moment, fire: Fire) -> FireRecord:
     """Act on one tick; STALE, SUPERSEDED and DUPLICATE answers have written nothing."""
-    row = transaction.execute(SQL["one"], {"app": fire.app, "name": fire.schedule}).fetchone()
+    row = transaction.execute(SQL["held"], {"app": fire.app, "name": fire.schedule}).fetchone()
     if row is None:
         if fire.kind is TickKind.PLANNED:
             return _unwritten(fire, moment, FireOutcome.SUPERSEDED, "the schedule was removed")
@@ -117,8 +126,9 @@ def _fire_manually(transaction: Transaction, moment: Moment, fire: Fire, row: Ro
 def _refuse_held_lease(transaction: Transaction, moment: Moment, fire: Fire, row: Row) -> None:
     if row["lease"] is None:
         return
-    held = transaction.execute(SQL["held_lease"], {"app": fire.app, "lease": row["lease"]}).fetchone()
-    if held is None or held["boot_id"] != moment.boot_id or fire.lease_is_stale(moment.boot - held["heartbeat_boot"]):
+    facts = {"app": fire.app, "lease": row["lease"], "now": moment.now, "boot": moment.boot, "boot_id": moment.boot_id}
+    held = transaction.execute(SQL["held_lease"], facts).fetchone()
+    if held is None or held["silent_ms"] is None or fire.lease_is_stale(held["silent_ms"]):
         return
     raise LeaseHeldError(
         f"The lease {row['lease']} of schedule {fire.schedule} is held by {held['holder']}.",

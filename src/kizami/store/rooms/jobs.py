@@ -180,7 +180,7 @@ def _claim(transaction: Transaction, moment: Moment, claim: Claim) -> tuple[Clai
         "grace_ms": claim.grace_ms,
     }
     rows = {row["key"]: row for row in transaction.execute(SQL["claim"], values)}
-    return tuple(claimed_job(rows[key]) for key in keys)
+    return tuple(claimed_job(rows[key]) for key in keys if key in rows)
 
 
 def _first_ready(transaction: Transaction, claim: Claim) -> list[int]:

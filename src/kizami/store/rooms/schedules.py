@@ -43,7 +43,7 @@ class ScheduleRoom:
     async def fire(self, wanted: Sequence[Fire]) -> tuple[FireRecord, ...]:
         """Settle ticks: job, ledger row and new plan in one transaction."""
         records = await self._database.write(
-            lambda transaction, moment: tuple(fires.settle(transaction, moment, fire) for fire in wanted),
+            lambda transaction, moment: fires.settle_all(transaction, moment, wanted),
         )
         self._database.announce()
         return records
@@ -91,9 +91,9 @@ class ScheduleRoom:
         )
 
 
-def one(transaction: Transaction, app: str, name: str) -> Row:
-    """Return a schedule's row. Raises NotFoundError."""
-    row: Row | None = transaction.execute(SQL["one"], {"app": app, "name": name}).fetchone()
+def one(transaction: Transaction, app: str, name: str, statement: str = "one") -> Row:
+    """Return a schedule's row, with "held" kept from others until the end. Raises NotFoundError."""
+    row: Row | None = transaction.execute(SQL[statement], {"app": app, "name": name}).fetchone()
     if row is None:
         raise NotFoundError(
             f"There is no schedule {name} in app {app}.",
@@ -106,6 +106,7 @@ def one(transaction: Transaction, app: str, name: str) -> Row:
 def _register(
     transaction: Transaction, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]
 ) -> dict[str, int]:
+    transaction.execute(SQL["hold_app"], {"app": app})
     stored = {row["name"]: row for row in transaction.execute(SQL["stored"], {"app": app})}
     for definition in definitions:
         row = stored.pop(definition.name, None)
@@ -138,7 +139,7 @@ def _outstanding(row: Row) -> str | None:
 
 
 def _resume(transaction: Transaction, moment: Moment, app: str, name: str) -> Schedule:
-    row = one(transaction, app, name)
+    row = one(transaction, app, name, "held")
     if row["paused_at"] is not None:
         values = {"app": app, "name": name, "next_at": plans.plan_after_pause(transaction, moment, row)}
         transaction.execute(SQL["resume"], values)

@@ -197,7 +197,7 @@ class _Lane:
         connection = self._connection
         connection.execute(self._begin)
         moment = self._database.moment()
-        transaction = SqliteTransaction(connection)
+        transaction = SqliteTransaction(connection, moment)
         answers = [self._run_one(transaction, moment, operation) for operation, _ in batch]
         connection.execute("COMMIT")
         return answers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kizami.core.text import require_storable
+from kizami.core.storable import require_storable
 from kizami.store.statements import Dialect
 
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kizami.store.statements import Statement
+    from kizami.store.transaction import Moment
 
 DIALECT: Final = Dialect("kizami.store.sqlite")
 
@@ -19,12 +20,13 @@ DIALECT: Final = Dialect("kizami.store.sqlite")
 class SqliteTransaction:
     """The transaction that the connection is in."""
 
-    __slots__ = ("connection",)
+    __slots__ = ("_time", "connection")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, moment: Moment) -> None:
         self.connection = connection
+        self._time = {"now": moment.now, "boot": moment.boot, "boot_id": moment.boot_id}
 
     def execute(self, statement: Statement, facts: Mapping[str, Any]) -> sqlite3.Cursor:
         """Run a named statement. Raises InvalidInputError and sqlite3.Error."""
         require_storable(facts)
-        return self.connection.execute(DIALECT[statement], facts)
+        return self.connection.execute(DIALECT[statement], {**self._time, **facts})

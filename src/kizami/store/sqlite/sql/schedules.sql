@@ -1,6 +1,13 @@
 -- name: stored
 SELECT * FROM kizami_schedules WHERE app = :app
 
+-- Others wait until the end of this transaction: on SQLite they do anyway.
+-- name: hold_app
+SELECT :app
+
+-- name: held
+SELECT * FROM kizami_schedules WHERE app = :app AND name = :name AND removed_at IS NULL
+
 -- name: one
 SELECT * FROM kizami_schedules WHERE app = :app AND name = :name AND removed_at IS NULL
 
@@ -98,5 +105,6 @@ SELECT * FROM kizami_fires WHERE app = :app ORDER BY id DESC LIMIT :limit
 SELECT * FROM kizami_fires WHERE app = :app AND schedule = :schedule ORDER BY id DESC LIMIT :limit
 
 -- name: held_lease
-SELECT holder, started_at, heartbeat_at, heartbeat_boot, boot_id FROM kizami_leases
+SELECT holder, started_at, heartbeat_at, CASE WHEN boot_id = :boot_id THEN :boot - heartbeat_boot END AS silent_ms
+FROM kizami_leases
 WHERE app = :app AND name = :lease AND run_id IS NOT NULL

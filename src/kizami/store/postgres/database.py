@@ -1,0 +1,127 @@
+"""One PostgreSQL database: a few connections, each with a thread of its own, all awaited from any event loop.
+
+The threads are there for the sake of others: a transaction holds locks, and on the event loop it would hold them for
+as long as anybody's code blocks that loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kizami.core.errors import StoreError
+from kizami.store.postgres.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kizami.core.times import EpochMs
+    from kizami.store.postgres.place import Place
+    from kizami.store.transaction import Read, Write
+
+T = TypeVar("T")
+WRITERS_MAX: Final = 4
+READERS_MAX: Final = 2
+"""Readers of their own, so that no claim waits for somebody's long list. With the heart and the listener: 8 at most."""
+
+
+class Database:
+    """The connections of one store. They are made when they are needed."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._wakes: list[Callable[[], None]] = []
+        self._lanes: dict[bool, _Lanes] = {}
+        self._heart = Session(place)
+        self._heart_lock = threading.Lock()
+        self._tell_others: Callable[[], None] = lambda: None
+
+    def open(self) -> None:
+        """Start; the first connection is made by the first operation."""
+        self._lanes = {
+            False: _Lanes(self.place, WRITERS_MAX, "kizami-writer"),
+            True: _Lanes(self.place, READERS_MAX, "kizami-reader"),
+        }
+
+    async def close(self) -> None:
+        """Finish what waits, then disconnect."""
+        lanes, self._lanes = self._lanes, {}
+        self._wakes.clear()
+        await asyncio.to_thread(self._stop, list(lanes.values()))
+
+    def _stop(self, lanes: list[_Lanes]) -> None:
+        for lane in lanes:
+            lane.stop()
+        with self._heart_lock:
+            self._heart.close()
+
+    async def write(self, operation: Write[T]) -> T:
+        """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
+        return await asyncio.shield(asyncio.wrap_future(self._submit(operation, read_only=False)))
+
+    async def read(self, operation: Read[T]) -> T:
+        """Run an operation that only reads, on one snapshot."""
+        return await asyncio.shield(asyncio.wrap_future(self._submit(operation, read_only=True)))
+
+    def write_blocking(self, operation: Write[T]) -> T:
+        """Run a write on this thread, which isn't the event loop, on a connection kept for such threads."""
+        self._require_open()
+        with self._heart_lock:
+            return self._heart.run(operation, read_only=False)
+
+    async def now(self) -> EpochMs:
+        """Return the database's wall clock."""
+        return await self.read(lambda _, moment: moment.now)
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """Call `wake` on the event loop after a change that somebody may wait for."""
+        self._wakes.append(wake)
+
+    def announce(self) -> None:
+        """Tell those who wait, in this process and in others, that there is something to look at."""
+        self.wake()
+        self._tell_others()
+
+    def wake(self) -> None:
+        """Tell those who wait in this process."""
+        for wake in self._wakes:
+            wake()
+
+    def on_announce(self, tell_others: Callable[[], None]) -> None:
+        """Call `tell_others` after each change of this process; it may come often, and must return at once."""
+        self._tell_others = tell_others
+
+    def _submit(self, operation: Write[T], *, read_only: bool) -> Future[T]:
+        self._require_open()
+        return self._lanes[read_only].submit(operation, read_only=read_only)
+
+    def _require_open(self) -> None:
+        if not self._lanes:
+            raise StoreError(f"The database {self.place.shown} is closed.", remedy="Open the store first.")
+
+
+class _Lanes:
+    """Threads with a session each, started as they are needed."""
+
+    def __init__(self, place: Place, size: int, name: str) -> None:
+        self._place = place
+        self._own = threading.local()
+        self._sessions: list[Session] = []
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix=name)
+
+    def submit(self, operation: Write[T], *, read_only: bool) -> Future[T]:
+        return self._threads.submit(self._run, operation, read_only)
+
+    def stop(self) -> None:
+        self._threads.shutdown(wait=True)
+        for session in self._sessions:
+            session.close()
+
+    def _run(self, operation: Write[T], read_only: bool) -> T:
+        session: Session | None = getattr(self._own, "session", None)
+        if session is None:
+            session = self._own.session = Session(self._place)
+            self._sessions.append(session)
+        return session.run(operation, read_only=read_only)

@@ -1,0 +1,137 @@
+"""One connection and the transactions on it, made anew when it was lost.
+
+Nothing stays behind in the session: time limits are set in each transaction, by the statement that also asks for the
+database's time. So a pooler may hand every transaction to another connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import psycopg
+
+from kizami.core.errors import StoreUnclearError
+from kizami.store.postgres.connection import Connection, connect, is_lost
+from kizami.store.postgres.faults import may_repeat, needs_new_connection, translate
+from kizami.store.postgres.transaction import PostgresTransaction
+from kizami.store.transaction import Moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kizami.store.postgres.place import Place
+    from kizami.store.transaction import Transaction
+
+T = TypeVar("T")
+TRIES_MAX: Final = 3
+_ASKS_MAX: Final = 20
+_OPENING: Final = """
+{begin};
+SELECT kizami_now() AS now, {transaction_id} AS transaction_id,
+  set_config('lock_timeout', '10s', true), set_config('statement_timeout', '30s', true),
+  set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)
+"""
+_WRITING: Final = _OPENING.format(
+    begin="BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", transaction_id="pg_current_xact_id()::text"
+)
+_READING: Final = _OPENING.format(begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", transaction_id="NULL")
+
+
+class Session:
+    """A connection that heals itself; one thread uses it at a time."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._connection: Connection | None = None
+
+    def run(self, operation: Callable[[Transaction, Moment], T], *, read_only: bool) -> T:
+        """Run an operation in a transaction, again where that is sure to be harmless.
+
+        A transaction whose connection is lost before its commit was sent has changed nothing; of one that is lost
+        during the commit, the database is asked what became of it. Raises StoreError, and what the operation raises.
+        """
+        for tries in range(1, TRIES_MAX + 1):
+            connection = self._connection = self._connection or connect(self._place)
+            try:
+                moment, transaction_id = _begin(connection, read_only=read_only)
+                value = operation(PostgresTransaction(connection, moment), moment)
+                if self._commit(connection, transaction_id):
+                    return value
+            except psycopg.Error as error:
+                again = self._recover(connection, error)
+                if not again or tries == TRIES_MAX:
+                    raise translate(error, self._place) from error
+            except BaseException:
+                self._roll_back(connection)
+                raise
+        raise StoreUnclearError(
+            f"The connection to the database {self._place.shown} was lost again and again in the middle of a commit.",
+            remedy="See the server's log; Kizami tries again by itself.",
+        )
+
+    def close(self) -> None:
+        """Disconnect."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _commit(self, connection: Connection, transaction_id: str | None) -> bool:
+        """Commit; False when the connection was lost and the transaction turned out to be taken back."""
+        try:
+            connection.execute("COMMIT", prepare=False)
+        except psycopg.OperationalError as error:
+            if not is_lost(connection) or transaction_id is None:
+                raise
+            self.close()
+            return self._has_committed(transaction_id, error)
+        return True
+
+    def _has_committed(self, transaction_id: str, error: psycopg.Error) -> bool:
+        """Ask the database what became of a transaction whose end wasn't heard. Raises StoreUnclearError."""
+        try:
+            self._connection = connect(self._place)
+            for _ in range(_ASKS_MAX):
+                status = _status(self._connection, transaction_id)
+                if status in ("committed", "aborted"):
+                    return status == "committed"
+        except Exception as later:
+            raise self._unclear() from later
+        raise self._unclear() from error
+
+    def _unclear(self) -> StoreUnclearError:
+        return StoreUnclearError(
+            f"The connection to the database {self._place.shown} was lost in the middle of a commit, and whether it was"
+            " kept can't be asked.",
+            remedy="Nothing has to be done: Kizami repeats what can be repeated.",
+            place=self._place.shown,
+        )
+
+    def _recover(self, connection: Connection, error: psycopg.Error) -> bool:
+        """Make the session usable again; tell whether the operation may run once more."""
+        if is_lost(connection) or needs_new_connection(error):
+            self.close()
+            return True
+        self._roll_back(connection)
+        return may_repeat(error)
+
+    def _roll_back(self, connection: Connection) -> None:
+        try:
+            connection.execute("ROLLBACK", prepare=False)
+        except psycopg.Error:
+            self.close()
+
+
+def _begin(connection: Connection, *, read_only: bool) -> tuple[Moment, str | None]:
+    cursor = connection.execute(_READING if read_only else _WRITING, prepare=False)
+    cursor.nextset()
+    row: Any = cursor.fetchone()
+    return Moment(row["now"], row["now"], ""), row["transaction_id"]
+
+
+def _status(connection: Connection, transaction_id: str) -> str | None:
+    """Return committed, aborted, in progress (for a fifth of a second at most, then it is asked again) or None."""
+    row: Any = connection.execute(
+        "SELECT pg_xact_status(%s::xid8) AS status, pg_sleep(0.1)", (transaction_id,), prepare=False
+    ).fetchone()
+    status: str | None = row["status"]
+    return status

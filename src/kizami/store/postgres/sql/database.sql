@@ -1,0 +1,2 @@
+-- name: check
+SELECT count(*) FROM kizami_migrations

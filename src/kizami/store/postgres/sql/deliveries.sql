@@ -1,0 +1,124 @@
+-- Every fenced write carries the same condition: no lease asked for, or this run still holds it.
+
+-- name: fence_holds
+SELECT :lease::text IS NULL OR EXISTS (
+  SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
+  FOR SHARE
+)
+
+-- name: add
+INSERT INTO kizami_deliveries (app, channel, item, content, due, created_at)
+SELECT :app, n.channel, n.item, n.content, n.due, :now
+FROM ROWS FROM (
+  json_to_recordset(:items::json) AS (channel text, item text, content text, due text)
+) WITH ORDINALITY AS n (channel, item, content, due, place)
+WHERE :lease::text IS NULL OR EXISTS (
+  SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
+  FOR SHARE
+)
+ORDER BY n.place
+ON CONFLICT (app, channel, item) DO NOTHING
+RETURNING channel, item
+
+-- name: owed
+SELECT d.item, d.due, d.seq, (
+  SELECT min(i.attempted_at) FROM kizami_intents AS i
+  WHERE i.app = d.app AND i.kind = 'delivery' AND i.channel = d.channel AND i.item = d.item AND i.settled_at IS NULL
+) AS in_doubt_since
+FROM kizami_deliveries AS d
+WHERE d.app = :app AND d.channel = :channel AND d.delivered_at IS NULL AND d.set_aside_at IS NULL
+  AND d.due <= :until AND (d.due, d.seq) > (:after_due, :after_seq)
+  AND (d.claim_token IS NULL OR d.claim_expires_at <= :now)
+ORDER BY d.due, d.seq LIMIT :limit
+
+-- name: set_aside_old
+UPDATE kizami_deliveries SET set_aside_at = :now, note = :note
+WHERE app = :app AND channel = :channel AND delivered_at IS NULL AND set_aside_at IS NULL AND due < :due_before
+  AND (claim_token IS NULL OR claim_expires_at <= :now)
+
+-- name: claim
+UPDATE kizami_deliveries
+SET claim_token = :token, claim_worker = :worker_id, claim_expires_at = :now + :expires_ms
+WHERE app = :app AND channel = :channel AND item = :item AND delivered_at IS NULL AND set_aside_at IS NULL
+  AND (claim_token IS NULL OR claim_token = :token OR claim_expires_at <= :now)
+  AND (:lease::text IS NULL OR EXISTS (
+    SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
+  FOR SHARE
+  ))
+RETURNING content, attempts
+
+-- The claim starts anew here, so that it outlasts the call that follows however long the look-up took.
+-- name: intend
+UPDATE kizami_deliveries
+SET attempts = attempts + 1, claim_expires_at = :now + :expires_ms
+WHERE app = :app AND channel = :channel AND item = :item AND claim_token = :token AND delivered_at IS NULL
+  AND (:lease::text IS NULL OR EXISTS (
+    SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
+  FOR SHARE
+  ))
+RETURNING attempts
+
+-- name: mark
+UPDATE kizami_deliveries
+SET delivered_at = :now, posted_channel = :posted_channel, ts = :ts, note = :note,
+    claim_token = NULL, claim_worker = NULL, claim_expires_at = NULL
+WHERE app = :app AND channel = :channel AND item = :item AND claim_token = :token AND delivered_at IS NULL
+  AND (:lease::text IS NULL OR EXISTS (
+    SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
+  FOR SHARE
+  ))
+
+-- name: is_marked
+SELECT 1 FROM kizami_deliveries
+WHERE app = :app AND channel = :channel AND item = :item AND posted_channel = :posted_channel AND ts = :ts
+
+-- name: hand_back
+UPDATE kizami_deliveries
+SET note = coalesce(:note, note), set_aside_at = CASE WHEN :set_aside THEN :now ELSE set_aside_at END,
+    claim_token = NULL, claim_worker = NULL, claim_expires_at = NULL
+WHERE app = :app AND channel = :channel AND item = :item AND claim_token = :token AND delivered_at IS NULL
+
+-- name: is_claimed
+SELECT 1 FROM kizami_deliveries WHERE app = :app AND channel = :channel AND item = :item AND claim_token = :token
+
+-- name: count_possible_duplicate
+UPDATE kizami_deliveries SET possible_duplicates = possible_duplicates + 1, note = :note
+WHERE app = :app AND channel = :channel AND item = :item
+
+-- name: free_of
+UPDATE kizami_deliveries
+SET claim_token = NULL, claim_worker = NULL, claim_expires_at = NULL
+WHERE claim_worker = :worker_id
+
+-- name: list
+SELECT * FROM (
+  SELECT d.app, d.channel, d.item, d.content, d.due, d.created_at, d.delivered_at, d.posted_channel, d.ts, d.attempts,
+    CASE WHEN d.delivered_at IS NULL THEN (
+      SELECT min(i.attempted_at) FROM kizami_intents AS i
+      WHERE i.app = d.app AND i.kind = 'delivery' AND i.channel = d.channel AND i.item = d.item AND i.settled_at IS NULL
+    ) ELSE NULL END AS in_doubt_since,
+    d.set_aside_at, d.note, d.possible_duplicates
+  FROM kizami_deliveries AS d
+  WHERE d.app = :app AND (:channel::text IS NULL OR d.channel = :channel) AND (:item::text IS NULL OR d.item = :item)
+  ORDER BY d.seq DESC
+)
+WHERE :state::text IS NULL OR :state = CASE
+  WHEN delivered_at IS NOT NULL THEN 'delivered'
+  WHEN set_aside_at IS NOT NULL THEN 'set_aside'
+  WHEN in_doubt_since IS NOT NULL THEN 'in_doubt'
+  ELSE 'owed'
+END
+LIMIT :limit
+
+-- name: counts
+SELECT d.channel,
+  count(*) FILTER (WHERE d.delivered_at IS NULL AND d.set_aside_at IS NULL AND u.item IS NULL) AS owed,
+  count(*) FILTER (WHERE d.delivered_at IS NOT NULL) AS delivered,
+  count(*) FILTER (WHERE d.delivered_at IS NULL AND d.set_aside_at IS NULL AND u.item IS NOT NULL) AS in_doubt,
+  count(*) FILTER (WHERE d.delivered_at IS NULL AND d.set_aside_at IS NOT NULL) AS set_aside
+FROM kizami_deliveries AS d
+LEFT JOIN (
+  SELECT DISTINCT channel, item FROM kizami_intents WHERE app = :app AND kind = 'delivery' AND settled_at IS NULL
+) AS u ON u.channel = d.channel AND u.item = d.item
+WHERE d.app = :app
+GROUP BY d.channel ORDER BY d.channel

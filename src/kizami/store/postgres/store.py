@@ -1,0 +1,72 @@
+"""The PostgreSQL store: one database, its rooms, and the ear for changes by other processes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from kizami.store.postgres.database import Database
+from kizami.store.postgres.listener import Listener
+from kizami.store.postgres.migrate import require_current
+from kizami.store.rooms.boards import BoardRoom
+from kizami.store.rooms.cursors import CursorRoom
+from kizami.store.rooms.deliveries import DeliveryRoom
+from kizami.store.rooms.gates import GateRoom
+from kizami.store.rooms.jobs import JobRoom
+from kizami.store.rooms.leases import LeaseRoom
+from kizami.store.rooms.schedules import ScheduleRoom
+from kizami.store.rooms.workers import WorkerRoom
+from kizami.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kizami.store.postgres.place import Place
+
+_SQL: Final = load("database")
+
+
+class PostgresStore:
+    """One PostgreSQL database."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._listener: Listener | None = None
+        database = self._database = Database(place)
+        self.jobs = JobRoom(database)
+        self.schedules = ScheduleRoom(database)
+        self.workers = WorkerRoom(database)
+        self.leases = LeaseRoom(database)
+        self.deliveries = DeliveryRoom(database)
+        self.boards = BoardRoom(database)
+        self.gates = GateRoom(database)
+        self.cursors = CursorRoom(database)
+
+    async def open(self) -> None:
+        """Connect and look at the schema; it is never changed here. Raises StoreError and its kinds."""
+        await asyncio.to_thread(require_current, self._place)
+        self._database.open()
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(self._database.wake)
+
+        listener = Listener(self._place, wake)
+        self._database.on_announce(listener.tell_others)
+        listener.start()
+        self._listener = listener
+
+    async def close(self) -> None:
+        """Finish what waits and disconnect."""
+        await self._database.close()
+        if self._listener is not None:
+            await asyncio.to_thread(self._listener.stop)
+            self._listener = None
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """Call `wake` soon after this or another process changed something."""
+        self._database.on_change(wake)
+
+    async def check(self) -> None:
+        """Raise StoreError unless the database can be read and written now."""
+        await self._database.write(lambda transaction, _: transaction.execute(_SQL["check"], {}).fetchone())
