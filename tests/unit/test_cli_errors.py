@@ -85,6 +85,7 @@ def test_every_error_of_the_package_has_an_exit_code() -> None:
         "store_busy": 4,
         "store_full": 4,
         "store_read_only": 4,
+        "store_unclear": 4,
         "store_version": 4,
     }
     assert exit_code_of(RateLimited("chat.postMessage", 1_000)) is ExitCode.SLACK
@@ -99,7 +100,7 @@ def test_the_documented_exit_codes_are_the_real_ones() -> None:
 def test_a_database_that_cannot_be_used_is_exit_3_and_one_that_cannot_be_opened_exit_4(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KIZAMI_DATABASE_URL", "postgresql://me:secret@host/x")
+    monkeypatch.setenv("KIZAMI_DATABASE_URL", "mysql://me:secret@host/x")
     unsupported = project.run("jobs", "list", "reports:app")
     assert (unsupported.code, "secret" in unsupported.err) == (3, False)
     monkeypatch.setenv("KIZAMI_DATABASE_URL", "sqlite:///nowhere/kizami.db")

@@ -58,11 +58,15 @@ class Kizami:
     def store(self) -> Store:
         """Return the app's store; the database is chosen at its first use."""
         if self._store is None:
-            from kizami.store.sqlite.store import SqliteStore, path_of  # noqa: PLC0415 - importing kizami must stay light
+            from kizami.store.opening import store_at  # noqa: PLC0415 - importing kizami must stay light
 
-            url = self._url or os.environ.get(DATABASE_URL) or DEFAULT_URL
-            self._store = SqliteStore(path_of(url), self.runtime)
+            self._store = store_at(self.database_url, self.runtime)
         return self._store
+
+    @property
+    def database_url(self) -> str:
+        """Return the URL of the app's database: its own, else that of the environment, else a file here."""
+        return self._url or os.environ.get(DATABASE_URL) or DEFAULT_URL
 
     @property
     def performers(self) -> dict[str, Performer[Any, Any]]:

@@ -11,6 +11,7 @@ from kizami.cli.check import check
 from kizami.cli.demo import demo
 from kizami.cli.exit_codes import ExitCode, exit_code_of
 from kizami.cli.jobs import jobs
+from kizami.cli.migrate import migrate
 from kizami.cli.mirror import mirror
 from kizami.cli.printing import notice
 from kizami.cli.run import run
@@ -48,7 +49,7 @@ def commands() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    for command in (run, check, tick, sandbox, mirror, demo):
+    for command in (run, check, tick, migrate, sandbox, mirror, demo):
         app.command()(command)
     app.add_typer(schedules, name="schedules")
     app.add_typer(jobs, name="jobs")

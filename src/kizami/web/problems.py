@@ -37,6 +37,7 @@ STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "store_busy": 503,
         "store_full": 503,
         "store_read_only": 503,
+        "store_unclear": 503,
         "store_version": 503,
         # Slack, for a route that calls it: whatever it answered, this service can't serve the request now
         "board_not_shown": 503,

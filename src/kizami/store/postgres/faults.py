@@ -96,6 +96,7 @@ _BY_CODE: Final = {
 }
 _BY_WORDS: Final = {  # while connecting there is no code
     "password": _LOGIN,
+    "role ": _LOGIN,
     "pg_hba.conf": _LOGIN,
     "does not exist": _NO_DATABASE,
     "too many clients": _CROWDED,
@@ -131,7 +132,9 @@ def _by_kind(error: psycopg.Error, said: str) -> _Fault:
 
 
 def _said(error: psycopg.Error) -> str:
-    """Return the last line of what the database said, which is the reason."""
-    said = error.diag.message_primary or str(error)
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__).rstrip(".").removeprefix("- ")
+    """Return what the database said in one line: the first, or of several hosts that were tried, the last one's."""
+    lines = [line.strip() for line in (error.diag.message_primary or str(error)).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    said = lines[-1].removeprefix("- ") if lines[0].startswith("Multiple") else lines[0]
+    return said.removeprefix("connection failed: ").removeprefix("connection is bad: ").rstrip(".")

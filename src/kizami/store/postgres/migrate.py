@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SERVES: Final = re.compile(r"-- serves from: (\d+)\n")
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('kizami_migrations', 0))"
 _LIMITS: Final = "SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '0', true)"
+_RECORD: Final = "INSERT INTO kizami_migrations (number, name, checksum, serves_from) VALUES (%s, %s, %s, %s)"
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS kizami_migrations (
   number      bigint PRIMARY KEY,
@@ -115,6 +116,21 @@ def migrate(place: Place) -> tuple[Migration, ...]:
     return tuple(done)
 
 
+def complete_sql(migration: Migration) -> str:
+    """Return the SQL that applies a migration and records it, for people who apply it by hand."""
+    values = (migration.number, migration.name, migration.checksum, migration.serves_from)
+    return "\n".join(
+        (
+            "BEGIN;",
+            f"{_LOCK};",
+            f"{_TABLE.strip()};",
+            migration.script.strip(),
+            _RECORD.replace("%s, %s, %s, %s", "{}, '{}', '{}', {}").format(*values) + ";",
+            "COMMIT;",
+        )
+    )
+
+
 def _apply_next(connection: Connection, place: Place) -> Migration | None:
     with connection.transaction():
         connection.execute(_LOCK)
@@ -126,9 +142,7 @@ def _apply_next(connection: Connection, place: Place) -> Migration | None:
         connection.execute(_TABLE)
         connection.execute(following.script.encode(), prepare=False)
         facts = (following.number, following.name, following.checksum, following.serves_from)
-        connection.execute(
-            "INSERT INTO kizami_migrations (number, name, checksum, serves_from) VALUES (%s, %s, %s, %s)", facts
-        )
+        connection.execute(_RECORD, facts)
         return following
 
 

@@ -45,19 +45,23 @@ def migrate(connection: sqlite3.Connection, now_ms: int) -> None:
     that old and new processes share the file during a rolling deploy. Raises sqlite3.Error; StoreVersionError for a
     file of another history.
     """
-    known = migrations()
-    if not _missing(known, _applied(connection)):
+    if not missing(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(_TABLE)
-        for migration in _missing(known, _applied(connection)):
+        for migration in missing(connection):
             _apply(connection, migration, now_ms)
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def missing(connection: sqlite3.Connection) -> list[Migration]:
+    """Return the migrations that a file lacks. Raises as `migrate` does."""
+    return _missing(migrations(), _applied(connection))
 
 
 def _apply(connection: sqlite3.Connection, migration: Migration, now_ms: int) -> None:

@@ -33,7 +33,7 @@ def path_of(url: str) -> str:
     scheme, found, rest = url.partition(":///")
     if scheme != "sqlite" or not found or not rest:
         raise ConfigurationError(
-            f"The database URL {url.partition('@')[2] or url!r} is not supported.",
+            "The database URL names no file.",
             remedy="Set KIZAMI_DATABASE_URL to sqlite:///kizami.db (or sqlite:////absolute/path.db).",
         )
     return rest
