@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kizami.store.protocol.bindings import Binding, BindingDeclaration, BindingDiagnostics, BindingStore
     from kizami.store.protocol.deliveries import (
         BoardClaim,
         BoardEdit,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     )
     from kizami.store.protocol.jobs import (
         Attempt,
+        Bulk,
+        BulkAnswer,
+        BulkOperation,
         Claim,
         ClaimedJob,
         Enqueued,
@@ -42,12 +46,15 @@ if TYPE_CHECKING:
         Job,
         JobFilter,
         JobPage,
+        JobSort,
         JobStore,
         NewJob,
         Origin,
         Outcome,
         Reaped,
+        Refused,
         Report,
+        Swept,
         Vouch,
     )
     from kizami.store.protocol.leases import Lease, LeaseFence, LeaseStore
@@ -67,11 +74,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attempt",
+    "Binding",
+    "BindingDeclaration",
+    "BindingDiagnostics",
+    "BindingStore",
     "BoardClaim",
     "BoardEdit",
     "BoardPost",
     "BoardRow",
     "BoardStore",
+    "Bulk",
+    "BulkAnswer",
+    "BulkOperation",
     "Claim",
     "ClaimedJob",
     "CursorRow",
@@ -93,6 +107,7 @@ __all__ = [
     "Job",
     "JobFilter",
     "JobPage",
+    "JobSort",
     "JobStore",
     "Lease",
     "LeaseFence",
@@ -103,18 +118,20 @@ __all__ = [
     "Outcome",
     "OwedDelivery",
     "Reaped",
+    "Refused",
     "Report",
     "Schedule",
     "ScheduleDefinition",
     "ScheduleStore",
     "Store",
+    "Swept",
     "TickKind",
     "Vouch",
     "Worker",
     "WorkerStore",
 ]
 
-_ROOMS = ("jobs", "schedules", "leases", "deliveries", "workers", "store")
+_ROOMS = ("jobs", "bindings", "schedules", "leases", "deliveries", "workers", "store")
 
 
 def __getattr__(name: str) -> Any:

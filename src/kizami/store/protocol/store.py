@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kizami.store.protocol.bindings import BindingStore
     from kizami.store.protocol.deliveries import BoardStore, CursorStore, DeliveryStore, GateStore
     from kizami.store.protocol.jobs import JobStore
     from kizami.store.protocol.leases import LeaseStore
@@ -20,6 +21,11 @@ class Store(Protocol):
     @property
     def jobs(self) -> JobStore:
         """Return the room of jobs."""
+        ...
+
+    @property
+    def bindings(self) -> BindingStore:
+        """Return the room of bindings."""
         ...
 
     @property
