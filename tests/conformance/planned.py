@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from kizami.core.options import JobOptions
 from kizami.core.timing import Timing, cron_timing, fingerprint
 from kizami.store.protocol import (
     Fire,
@@ -13,7 +16,7 @@ from kizami.store.protocol import (
     Store,
     TickKind,
 )
-from tests.conformance.whole_store import APP, BINDING
+from tests.conformance.whole_store import APP, BINDING, new_job
 
 MINUTE_MS = 60_000
 EVERY_MINUTE = cron_timing("* * * * *")
@@ -50,7 +53,7 @@ async def planned_at(store: Store, name: str = NAME) -> int:
 
 
 def tick_job() -> NewJob:
-    return NewJob(APP, BINDING, "the store names it", "{}")
+    return replace(new_job("the store names it"), options=JobOptions())
 
 
 def at_tick(

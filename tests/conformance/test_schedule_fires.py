@@ -29,7 +29,6 @@ from tests.conformance.planned import (
 )
 from tests.conformance.whole_store import (
     APP,
-    GRACE_MS,
     SILENT_MS,
     START_MS,
     StillClock,
@@ -37,6 +36,7 @@ from tests.conformance.whole_store import (
     failed,
     report,
     seen,
+    sweep_all,
     take_one,
     whole_store,
 )
@@ -163,18 +163,18 @@ async def test_a_lost_previous_job_blocks_until_it_is_reaped(whole: Store, still
     await take_one(whole)
     still_clock.move(SILENT_MS + 1)
     assert (await fire_planned(whole)).outcome is FireOutcome.SKIPPED_OVERLAP
-    await whole.jobs.reap(APP, SILENT_MS, GRACE_MS)
+    await whole.jobs.reap(APP, SILENT_MS)
     still_clock.move(MINUTE_MS)
     assert (await fire_planned(whole)).outcome is FireOutcome.FIRED
 
 
-async def test_a_purged_previous_job_blocks_nothing_and_its_tick_stays_fired(
+async def test_a_swept_previous_job_blocks_nothing_and_its_tick_stays_fired(
     whole: Store, still_clock: StillClock
 ) -> None:
     await skipping(whole, still_clock)
     await report(whole, completed(await take_one(whole)))
     still_clock.move(1)
-    assert await whole.jobs.purge(APP, 0, 10) == 1
+    assert await sweep_all(whole) == 1
     assert (await fire_planned(whole)).outcome is FireOutcome.FIRED
     assert (await fire(whole, at_tick(NEXT_MINUTE))).outcome is FireOutcome.STALE
     assert (await external(whole, NEXT_MINUTE)).outcome is FireOutcome.DUPLICATE
@@ -240,7 +240,7 @@ async def test_a_manual_number_is_never_used_again(whole: Store, still_clock: St
     await fire(whole, manual(still_clock))
     await report(whole, completed(await take_one(whole)))
     still_clock.move(1)
-    await whole.jobs.purge(APP, 0, 10)
+    await sweep_all(whole)
     await register(whole)
     await register(whole, defined())
     still_clock.step(-1)

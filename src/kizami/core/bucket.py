@@ -60,3 +60,14 @@ def bucket_at(rate: Rate, stored: Bucket | None, now: int, clock_id: str = "") -
     if stored.interval_ms != rate.interval_ms:
         level = level * rate.interval_ms // stored.interval_ms
     return Bucket(rate.tokens, rate.interval_ms, min(full, level), now, clock_id)
+
+
+def must_be_written(stored: Bucket | None, bucket: Bucket) -> bool:
+    """Tell whether a bucket has to be stored though nothing was taken: its clock, or its rate, is another one now.
+
+    Else the time since then would never count.
+    """
+    if stored is None:
+        return False
+    basis = (stored.clock_id, stored.tokens, stored.interval_ms)
+    return basis != (bucket.clock_id, bucket.tokens, bucket.interval_ms) or stored.at > bucket.at

@@ -11,6 +11,7 @@ from typing import Any, Final, TypedDict, Unpack, cast
 
 from kizami.core.backoff import Backoff
 from kizami.core.errors import DefinitionError, InvalidInputError, UnsupportedError
+from kizami.core.policy import Policy, Retention
 from kizami.core.times import to_epoch_ms, to_ms
 
 PRIORITY_MIN: Final = -(2**31)
@@ -40,6 +41,16 @@ class OptionChanges(TypedDict, total=False):
     timeout: timedelta
     guarantee: Guarantee | str
     unique_for: timedelta
+
+
+class PerformerChanges(OptionChanges, total=False):
+    """What a performer declares: the options of its jobs, and how its binding is run."""
+
+    policy: Policy
+    retention: Retention
+    shards: int
+    requires_concurrency_key: bool
+    requires_unique_key: bool
 
 
 class EnqueueChanges(OptionChanges, total=False):

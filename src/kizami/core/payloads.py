@@ -52,6 +52,13 @@ class PayloadType:
             )
         return text
 
+    def schema(self) -> str | None:
+        """Return the JSON Schema of the type as text, None where it has none (a type with code of its own)."""
+        try:
+            return json.dumps(self._adapter.json_schema(), separators=(",", ":"), sort_keys=True)
+        except PydanticUserError:
+            return None
+
     def decode(self, text: str) -> Any:
         """Return the payload that `encode` wrote. Raises PayloadError if it doesn't fit the type any more."""
         try:

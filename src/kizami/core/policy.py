@@ -64,9 +64,10 @@ class Policy:
     def __post_init__(self) -> None:
         _whole("Policy", "concurrency", self.concurrency, CONCURRENCY_MAX)
         _whole("Policy", "per_key_concurrency", self.per_key_concurrency, CONCURRENCY_MAX)
-        if self.rate is not None and not isinstance(self.rate, Rate):
+        rate: object = self.rate
+        if rate is not None and not isinstance(rate, Rate):
             remedy = "Give kizami.Rate(tokens, interval) or None."
-            raise DefinitionError(f"Policy: rate is {self.rate!r}.", remedy=remedy, field="rate")
+            raise DefinitionError(f"Policy: rate is {rate!r}.", remedy=remedy, field="rate")
         aging = self.aging_interval
         aging_ms = None if aging is None else _milliseconds("Policy", "aging_interval", aging, 1, AGING_MS_MAX)
         object.__setattr__(self, "aging_ms", aging_ms)

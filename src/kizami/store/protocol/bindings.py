@@ -66,9 +66,10 @@ class BindingStore(Protocol):
     async def declare(self, app: str, declarations: Sequence[BindingDeclaration]) -> None:
         """Store what code says of its bindings; override and pause stay. Equal declarations write nothing.
 
-        Called by workers at start and by an app that enqueues. A changed aging or per_key_concurrency re-keys the
-        outstanding jobs, in bounded batches at later claims. Raises WrongStateError when the number of shards would
-        change while jobs are outstanding (their ids and limits live in the old shards); reservations move along.
+        Called by workers at start; a new job may bring the declaration of a binding that isn't stored yet. A changed
+        aging or per_key_concurrency re-keys the outstanding jobs, in bounded batches at later claims. Raises
+        WrongStateError when the number of shards would change while jobs are outstanding (their ids and limits live in
+        the old shards); reservations move along.
         """
         ...
 

@@ -11,6 +11,7 @@ from kizami.core.backoff import Backoff
 from kizami.core.options import FirstDue, Guarantee, JobOptions
 from kizami.core.states import JobState
 from kizami.core.times import EpochMs
+from kizami.store.protocol.bindings import BindingDeclaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,9 @@ class Origin:
 class NewJob:
     """A job to be enqueued; `payload` is compact JSON, already checked against the performer's type.
 
-    Its shard follows from its partition_key and its stored binding (`kizami.core.sharding.place`).
+    Its shard follows from its partition_key and its stored binding (`kizami.core.sharding.place`). `declaration` is
+    what the caller's code says of the binding: it is stored when nobody has declared the binding yet. Who doesn't have
+    the code gives none.
     """
 
     app: str
@@ -37,6 +40,7 @@ class NewJob:
     options: JobOptions = field(default_factory=JobOptions)
     first_due: FirstDue = field(default_factory=FirstDue)
     origin: Origin | None = None
+    declaration: BindingDeclaration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,7 @@ class Job:
 
 
 class JobSort(StrEnum):
-    """What a list is sorted by. ENDED lists jobs that have ended, DUE those that haven't started."""
+    """What a list is sorted by. ENDED lists jobs that have ended, DUE those whose time has not come."""
 
     CREATED = "created"
     ENDED = "ended"
@@ -303,8 +307,8 @@ class JobStore(Protocol):
         """Add jobs in order, all or none.
 
         One whose id exists, or whose unique_key is reserved, is answered with the existing job; the look-up and the
-        insert are one step under any concurrency. Raises NotFoundError for a binding that nobody has declared,
-        InvalidInputError where keys don't fit it (`place`).
+        insert are one step under any concurrency. Raises NotFoundError for a binding that neither anybody has declared
+        nor the job itself declares, InvalidInputError where keys don't fit it (`place`).
         """
         ...
 
@@ -315,9 +319,9 @@ class JobStore(Protocol):
     async def claim(self, claim: Claim) -> tuple[ClaimedJob, ...]:
         """Hand up to `limit` jobs to a worker, each to one worker only, within the policies of their bindings.
 
-        In one transaction: due jobs of every app are promoted from waiting to ready; `kizami.core.dispatch.admit`
-        chooses in the order of dispatch (`Policy.place`, then key); jobs whose concurrency_key is full move from ready
-        to blocked. The answer is in the order of dispatch.
+        Due jobs are promoted from waiting to ready first, all of them; then, in one transaction,
+        `kizami.core.dispatch.admit` chooses in the order of dispatch (`Policy.place`, then key), and jobs whose
+        concurrency_key is full move from ready to blocked. The answer is in the order of dispatch.
         """
         ...
 

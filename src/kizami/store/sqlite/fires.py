@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from kizami.core.errors import LeaseHeldError, NotFoundError
+from kizami.core.errors import InvalidInputError, LeaseHeldError, NotFoundError
 from kizami.core.names import job_id, manual_local_id, tick_local_id
+from kizami.core.results import shorten_error
 from kizami.core.states import OUTSTANDING
 from kizami.store.protocol import Fire, FireOutcome, FireRecord, TickKind
 from kizami.store.sqlite import plans
-from kizami.store.sqlite.jobs import insert_job
+from kizami.store.sqlite.job_insert import home_of, insert_job
 from kizami.store.sqlite.schedule_rows import fire_record
 from kizami.store.sqlite.statements import load
 
@@ -57,13 +58,14 @@ def _not_ours_to_settle(
 
 def _settle_tick(connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row) -> FireRecord:
     plan = plans.plan_after_tick(row, fire, moment)
+    fire, shard = _placed(connection, moment, fire)
     outcome, reason, job = _decide(connection, fire, row)
-    public = None if job is None else job_id(job.binding, job.shard, job.local_id)
+    public = None if job is None else job_id(job.binding, shard, job.local_id)
     values = _record_values(fire, moment, outcome, reason, public, row["version"])
     if connection.execute(SQL["record"], values).rowcount == 0:
         # The ledger has this tick already, whatever the plan says: move on without a second job.
         outcome, job = FireOutcome.DUPLICATE, None
-    key = None if job is None else insert_job(connection, job, moment.now)[1]
+    key = None if job is None else insert_job(connection, moment, job)[1]
     plans.record_missed(connection, moment, row, plan)
     settled: dict[str, Any] = values | {
         "next_at": plan.next_at,
@@ -79,6 +81,16 @@ def _settle_tick(connection: sqlite3.Connection, moment: Moment, fire: Fire, row
     if outcome is FireOutcome.DUPLICATE:
         return _duplicate(connection, moment, fire)
     return _answer(fire, moment, outcome, reason, public, row["version"])
+
+
+def _placed(connection: sqlite3.Connection, moment: Moment, fire: Fire) -> tuple[Fire, int]:
+    """Return the fire and its job's shard; a job that its binding refuses settles the tick as failed."""
+    if fire.job is None:
+        return fire, 0
+    try:
+        return fire, home_of(connection, moment, fire.job).shard_of(fire.job)
+    except (NotFoundError, InvalidInputError) as error:
+        return replace(fire, job=None, refusal=shorten_error(str(error))), 0
 
 
 def _decide(
@@ -113,7 +125,7 @@ def _fire_manually(connection: sqlite3.Connection, moment: Moment, fire: Fire, r
     else:
         found = connection.execute(SQL["next_manual"], {"app": fire.app, "name": fire.schedule}).fetchall()
         local_id = manual_local_id(fire.schedule, fire.scheduled_at, found[0]["manual_sequence"])
-        enqueued, _ = insert_job(connection, replace(fire.job, local_id=local_id), moment.now)
+        enqueued, _ = insert_job(connection, moment, replace(fire.job, local_id=local_id))
         outcome, public = FireOutcome.FIRED, enqueued.job_id
     values = _record_values(fire, moment, outcome, fire.refusal, public, row["version"])
     connection.execute(SQL["record"], values)

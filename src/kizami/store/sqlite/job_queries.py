@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import InvalidInputError
 from kizami.core.names import split_job_id
+from kizami.core.states import JobState
 from kizami.store.protocol import Attempt, Job, JobFilter, JobPage, Outcome
 from kizami.store.sqlite.job_rows import job
+from kizami.store.sqlite.job_search import cursor_of, find_keys
 from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
@@ -15,7 +19,6 @@ if TYPE_CHECKING:
 
 SQL: Final = load("jobs")
 PAGE_MAX: Final = 200
-CURSOR_DIGITS_MAX: Final = 18
 
 
 def get(connection: sqlite3.Connection, app: str, wanted: str) -> Job | None:
@@ -30,31 +33,19 @@ def get(connection: sqlite3.Connection, app: str, wanted: str) -> Job | None:
 
 
 def page(connection: sqlite3.Connection, wanted: JobFilter) -> JobPage:
-    """Return a page of jobs, newest first; the cursor is the last key shown, so pages stay put under writes."""
+    """Return a page of jobs; the cursor is the place of the last one shown, so pages stay put under writes."""
     if not 1 <= wanted.limit <= PAGE_MAX:
         raise InvalidInputError(f"limit is {wanted.limit}.", remedy=f"Give 1 to {PAGE_MAX}.", path="limit")
-    where: list[str] = ["app = ?"]
-    values: list[Any] = [wanted.app]
-    for column, value in (("binding", wanted.binding), ("schedule", wanted.schedule)):
-        if value is not None:
-            where.append(f"{column} = ?")
-            values.append(value)
-    if wanted.states:
-        where.append(f"state IN ({', '.join('?' * len(wanted.states))})")
-        values += [str(state) for state in wanted.states]
-    if wanted.before is not None:
-        where.append("key < ?")
-        values.append(_cursor(wanted.before))
-    sql = f"SELECT * FROM kizami_jobs WHERE {' AND '.join(where)} ORDER BY key DESC LIMIT ?"  # noqa: S608 - only column names above
-    rows = connection.execute(sql, [*values, wanted.limit + 1]).fetchall()
-    shown = rows[: wanted.limit]
-    more = str(shown[-1]["key"]) if len(rows) > wanted.limit else None
-    return JobPage(tuple(job(row) for row in shown), more)
+    found = find_keys(connection, replace(wanted, limit=wanted.limit + 1))
+    shown = found[: wanted.limit]
+    rows = connection.execute(SQL["by_keys"], {"keys": json.dumps([key for _, key in shown])})
+    more = cursor_of(wanted, shown[-1]) if len(found) > wanted.limit else None
+    return JobPage(tuple(job(row) for row in rows), more)
 
 
-def _cursor(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= CURSOR_DIGITS_MAX:
-        return int(text)
-    raise InvalidInputError(
-        f"{text!r} is not a cursor.", remedy="Use the next_cursor of an earlier page.", path="before"
-    )
+def count_by_state(connection: sqlite3.Connection, app: str) -> dict[str, dict[JobState, int]]:
+    """Return, per binding, how many jobs are in each state."""
+    counts: dict[str, dict[JobState, int]] = {}
+    for binding, state, count in connection.execute(SQL["counts"], {"app": app}):
+        counts.setdefault(binding, {})[JobState(state)] = count
+    return counts

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from kizami.core.names import job_id
 from kizami.core.options import Guarantee
 from kizami.core.states import JobState, require_move
-from kizami.store.protocol import Outcome, Reaped, Report
-from kizami.store.sqlite.job_reports import log_attempt
+from kizami.store.protocol import Outcome, Reaped
+from kizami.store.sqlite.job_blocked import unblock
+from kizami.store.sqlite.job_counts import READY, Tally
+from kizami.store.sqlite.job_reports import log_attempts
 from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
@@ -19,38 +21,44 @@ if TYPE_CHECKING:
 SQL: Final = load("jobs")
 
 
-def silent_keys(
-    connection: sqlite3.Connection, moment: Moment, app: str, trusted_ms: int, grace_ms: int
-) -> list[tuple[int, str]]:
-    """Return (key, reason) of the jobs that may be taken now."""
+def silent(connection: sqlite3.Connection, moment: Moment, app: str, trusted_ms: int) -> list[tuple[sqlite3.Row, str]]:
+    """Return the jobs that may be taken now, each with the reason."""
     known = {row[0] for row in connection.execute("SELECT worker_id FROM kizami_workers WHERE app = ?", (app,))}
-    found: list[tuple[int, str]] = []
-    for row in connection.execute(SQL["active"], {"app": app}):
+    found: list[tuple[sqlite3.Row, str]] = []
+    for row in connection.execute(SQL["active_of_app"], {"app": app}).fetchall():
         if row["worker_id"] not in known:
-            found.append((row["key"], f"worker {row['worker_id']} is not registered any more"))
+            found.append((row, f"worker {row['worker_id']} is not registered any more"))
         elif row["boot_id"] != moment.boot_id:
-            found.append((row["key"], f"the machine of worker {row['worker_id']} has been restarted"))
-        elif _is_silent(row, moment, trusted_ms, grace_ms):
-            found.append((row["key"], f"worker {row['worker_id']} was silent for longer than timeout + grace"))
+            found.append((row, f"the machine of worker {row['worker_id']} has been restarted"))
+        elif _is_silent(row, moment, trusted_ms):
+            found.append((row, f"worker {row['worker_id']} was silent for longer than timeout + grace"))
     return found
 
 
-def take_silent(
-    connection: sqlite3.Connection, moment: Moment, app: str, trusted_ms: int, grace_ms: int
-) -> tuple[Reaped, ...]:
+def take_silent(connection: sqlite3.Connection, moment: Moment, app: str, trusted_ms: int) -> tuple[Reaped, ...]:
     """Take them: at-most-once to STALLED, at-least-once to SCHEDULED or, when exhausted, FAILED."""
-    reasons = dict(silent_keys(connection, moment, app, trusted_ms, grace_ms))
-    rows = [row for row in connection.execute(SQL["active"], {"app": app}).fetchall() if row["key"] in reasons]
-    return tuple(take(connection, moment, row, reasons[row["key"]]) for row in rows)
+    return _take_all(connection, moment, silent(connection, moment, app, trusted_ms))
 
 
 def take_of_worker(connection: sqlite3.Connection, moment: Moment, app: str, worker_id: str) -> tuple[Reaped, ...]:
     """Take every job of a worker whose process is known to have ended."""
-    rows = connection.execute(SQL["active_of_worker"], {"app": app, "worker_id": worker_id}).fetchall()
-    return tuple(take(connection, moment, row, f"the process of worker {worker_id} has ended") for row in rows)
+    reason = f"the process of worker {worker_id} has ended"
+    rows = connection.execute(SQL["active_of_app"], {"app": app}).fetchall()
+    return _take_all(connection, moment, [(row, reason) for row in rows if row["worker_id"] == worker_id])
 
 
-def take(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, reason: str) -> Reaped:
+def _take_all(
+    connection: sqlite3.Connection, moment: Moment, rows: list[tuple[sqlite3.Row, str]]
+) -> tuple[Reaped, ...]:
+    tally = Tally()
+    taken = tuple(_take(connection, moment, tally, row, reason) for row, reason in rows)
+    freed = [(row["shard_key"], row["concurrency_key"]) for row, _ in rows if row["concurrency_key"] is not None]
+    unblock(connection, tally, freed)
+    tally.write(connection)
+    return taken
+
+
+def _take(connection: sqlite3.Connection, moment: Moment, tally: Tally, row: sqlite3.Row, reason: str) -> Reaped:
     """Take one job; its old claim number is worth nothing from here on."""
     current, target = JobState(row["state"]), _target(row)
     public = job_id(row["binding"], row["shard"], row["local_id"])
@@ -58,10 +66,8 @@ def take(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, reaso
     again = target is JobState.SCHEDULED
     error = f"unconfirmed: {reason}"
     outcome = Outcome.STALLED if target is JobState.STALLED else Outcome.LOST
-    report = Report(
-        row["key"], row["claim"], target, outcome, error=error, started_at=row["started_at"], ended_at=moment.now
-    )
-    log_attempt(connection, row, report)
+    line = (row["key"], row["attempt"], row["claim"], outcome.value, error, row["worker_id"], row["started_at"])
+    log_attempts(connection, [(*line, moment.now)])
     values = {
         "key": row["key"],
         "claim": row["claim"],
@@ -73,6 +79,7 @@ def take(connection: sqlite3.Connection, moment: Moment, row: sqlite3.Row, reaso
         "ended_at": None if again else moment.now,
     }
     connection.execute(SQL["take"], values)
+    tally.move(row["shard_key"], (row["state"], ""), READY if again else (str(target), ""))
     return Reaped(public, target, row["worker_id"], reason)
 
 
@@ -82,6 +89,6 @@ def _target(row: sqlite3.Row) -> JobState:
     return JobState.SCHEDULED if row["attempt"] < row["attempts_allowed"] else JobState.FAILED
 
 
-def _is_silent(row: sqlite3.Row, moment: Moment, trusted_ms: int, grace_ms: int) -> bool:
-    watched_long_enough = trusted_ms >= row["timeout_ms"] + grace_ms
+def _is_silent(row: sqlite3.Row, moment: Moment, trusted_ms: int) -> bool:
+    watched_long_enough = trusted_ms >= row["timeout_ms"] + row["grace_ms"]
     return watched_long_enough and int(row["alive_until_boot"]) < moment.boot

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import ConfigurationError, StoreError
+from kizami.store.sqlite.bindings import SqliteBindingStore
 from kizami.store.sqlite.boards import SqliteBoardStore
 from kizami.store.sqlite.cursors import SqliteCursorStore
 from kizami.store.sqlite.database import Database
@@ -47,6 +48,7 @@ class SqliteStore:
         self._database = Database(path, runtime.clock, runtime.process.boot_id, busy_ms=busy_ms, inline=inline)
         self._watcher: asyncio.Task[None] | None = None
         self.jobs = SqliteJobStore(self._database)
+        self.bindings = SqliteBindingStore(self._database)
         self.schedules = SqliteScheduleStore(self._database)
         self.workers = SqliteWorkerStore(self._database)
         self.leases = SqliteLeaseStore(self._database)

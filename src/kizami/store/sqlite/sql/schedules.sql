@@ -29,9 +29,10 @@ UPDATE kizami_schedules SET version = version + 1, removed_at = :now, planned_at
 WHERE app = :app AND name = :name AND removed_at IS NULL
 
 -- name: due
-SELECT s.name, s.version, s.planned_at, j.binding, j.shard, j.local_id, j.state
+SELECT s.name, s.version, s.planned_at, h.binding, h.shard, j.local_id, j.state
 FROM kizami_schedules AS s INDEXED BY kizami_schedules_due
 LEFT JOIN kizami_jobs AS j ON j.key = s.last_job_key
+LEFT JOIN kizami_shards AS h ON h.shard_key = j.shard_key
 WHERE s.app = :app AND s.planned_at <= :now AND s.planned_at IS NOT NULL AND s.paused_at IS NULL
   AND s.removed_at IS NULL
 ORDER BY s.planned_at
@@ -42,7 +43,9 @@ WHERE app = :app AND planned_at > :now AND planned_at IS NOT NULL AND paused_at 
 ORDER BY planned_at LIMIT 1
 
 -- name: previous_job
-SELECT binding, shard, local_id, state FROM kizami_jobs WHERE key = :key
+SELECT h.binding, h.shard, j.local_id, j.state
+FROM kizami_jobs AS j JOIN kizami_shards AS h ON h.shard_key = j.shard_key
+WHERE j.key = :key
 
 -- name: record
 INSERT INTO kizami_fires (
