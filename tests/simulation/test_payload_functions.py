@@ -111,6 +111,47 @@ async def test_an_async_function_runs_on_a_loop_of_its_own_and_is_cancelled_at_i
     assert loops != [asyncio.get_running_loop()]
 
 
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit, StopIteration])
+async def test_an_end_that_a_payload_function_raises_is_its_ticks_only(
+    tmp_path: Path, kind: type[BaseException]
+) -> None:
+    """Neither the worker's, nor a cancellation of the fire, which would be tried again at once and for ever."""
+    app = app_in(tmp_path, WorkerSettings(poll_ms=50))
+
+    def end(_: Tick) -> str:
+        raise kind
+
+    async def end_later(_: Tick) -> str:
+        raise kind
+
+    app.schedule("sync", app.performers["take"], payload=end, every=SECOND)
+    app.schedule("async", app.performers["take"], payload=end_later, every=SECOND)
+    async with app.running():
+        lines = [await first_line(app, name) for name in ("sync", "async")]
+    assert [line.outcome for line in lines] == [FireOutcome.FAILED] * 2
+    assert all(line.reason is not None and "payload function" in line.reason for line in lines)
+
+
+async def test_a_payload_function_knows_a_fire_by_hand(tmp_path: Path) -> None:
+    app = app_in(tmp_path, WorkerSettings())
+    known: list[bool] = []
+
+    def payload(tick: Tick) -> str:
+        known.append(tick.manual)
+        return "made"
+
+    app.schedule("s", app.performers["take"], payload=payload, cron="0 0 * * *", driver="external")
+    async with app.running(worker=False):
+        await app.schedules.tick("s", datetime(2026, 1, 1, tzinfo=UTC))
+        fired = await app.schedules.trigger("s")
+        assert fired.job_id is not None
+        job = await app.jobs.get(fired.job_id)
+    assert known == [False, True]
+    assert job is not None
+    assert job.origin is not None
+    assert job.origin.manual
+
+
 async def test_no_payload_function_runs_for_a_tick_that_wants_no_job(tmp_path: Path) -> None:
     """Delivered again, overtaken, paused, skipped by its previous job, or refused by a held lease."""
     app = app_in(tmp_path, WorkerSettings())

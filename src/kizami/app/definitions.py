@@ -69,12 +69,13 @@ class ScheduleInCode:
             self.name, self.timing, self.performer.binding, self.overlap, self.driver, self.lease, digest, description
         )
 
-    def _call_payload(self, scheduled_at: int) -> object:
+    def _call_payload(self, scheduled_at: int, manual: bool) -> object:
         called = cast("Callable[[Tick], object]", self.payload)
-        return called(Tick(self.name, scheduled_at, self.zone))
+        return called(Tick(self.name, scheduled_at, self.zone, manual))
 
-    def _check_job(self, payload: object, scheduled_at: int) -> NewJob:
-        return self.performer.tick_job(payload, Origin(self.name, scheduled_at, lease=self.lease), self.options)
+    def _check_job(self, payload: object, scheduled_at: int, manual: bool) -> NewJob:
+        origin = Origin(self.name, scheduled_at, manual, self.lease)
+        return self.performer.tick_job(payload, origin, self.options)
 
 
 def describe(timing: Timing) -> str:

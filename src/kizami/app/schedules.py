@@ -10,7 +10,7 @@ from kizami.core.errors import NotFoundError, NotPlannedError
 from kizami.core.times import format_local, to_epoch_ms
 from kizami.core.timing import fires, is_planned, latest_at_or_before
 from kizami.engine.firer import make_job
-from kizami.store.protocol import Fire, FireOutcome, NewJob, TickKind
+from kizami.store.protocol import Fire, FireOutcome, TickKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,12 +140,6 @@ class Schedules:
         (record,) = await self._store.fire([asked])
         if record.outcome is not FireOutcome.STALE:
             return record
-        made = await make_job(code.scheduled(), at, self._settings.payload_ms)
-        if isinstance(made, str):
-            return (await self._store.fire([replace(asked, refusal=made)]))[0]
-        job = _as_manual(made) if kind is TickKind.MANUAL else made
-        return (await self._store.fire([replace(asked, job=job)]))[0]
-
-
-def _as_manual(job: NewJob) -> NewJob:
-    return job if job.origin is None else replace(job, origin=replace(job.origin, manual=True))
+        made = await make_job(code.scheduled(), at, self._settings.payload_ms, manual=kind is TickKind.MANUAL)
+        settled = replace(asked, refusal=made) if isinstance(made, str) else replace(asked, job=made)
+        return (await self._store.fire([settled]))[0]

@@ -51,7 +51,7 @@ class Mirror:
 
     app: Kizami
     board: StatusBoard
-    show_once: Performer[None, str] | None = None
+    show: Performer[None, str]
 
     @classmethod
     def build(
@@ -68,14 +68,14 @@ class Mirror:
 
         if once:  # no schedule, and a binding of its own: a mirror of this name that runs elsewhere must not notice
             return cls(app, board, app.performer(binding=ONCE, max_attempts=1)(show))
-        app.scheduled(
+        performer = app.scheduled(
             SCHEDULE,
             cron=timing.crons or None,
             every=timing.every,
             time_zone=timing.time_zone if timing.crons else None,
             max_attempts=1,  # the next tick is the next attempt
         )(show)
-        return cls(app, board)
+        return cls(app, board, performer)
 
 
 def default_name(channel: str, title: str) -> str:
@@ -92,11 +92,9 @@ async def switch_on(mirror: Mirror) -> None:
 
 async def mirror_once(mirror: Mirror) -> str | None:
     """Mirror once; return what went wrong, or None. Raises StoreError."""
-    if mirror.show_once is None:
-        return "It ticks by itself."
     await switch_on(mirror)
     async with mirror.app.running(fires=False) as app:
-        job = await wait_for_end(app, await mirror.show_once.enqueue(), _ONCE_SECONDS)
+        job = await wait_for_end(app, await mirror.show.enqueue(), _ONCE_SECONDS)
         if job is not None and job.state is JobState.COMPLETED:
             return None
         return "The job didn't end in time." if job is None or job.error is None else _KIND.sub("", job.error)

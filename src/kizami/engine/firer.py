@@ -24,14 +24,14 @@ log = logging.getLogger("kizami.scheduler")
 DUE_MAX: Final = 500
 
 
-async def make_job(scheduled: Scheduled, scheduled_at: int, limit_ms: int) -> NewJob | str:
+async def make_job(scheduled: Scheduled, scheduled_at: int, limit_ms: int, *, manual: bool = False) -> NewJob | str:
     """Return the job of a tick, or the reason why there is none. The payload function runs off the event loop."""
     name, function = scheduled.definition.name, scheduled.payload_function
     payload = scheduled.payload
     try:
         if function is not None:
-            payload = await call_apart(function, scheduled_at, name="kizami-payload", limit_ms=limit_ms)
-        return scheduled.check_job(payload, scheduled_at)
+            payload = await call_apart(function, scheduled_at, manual, name="kizami-payload", limit_ms=limit_ms)
+        return scheduled.check_job(payload, scheduled_at, manual)
     except TimeoutError as error:
         return shorten_error(error) if str(error) else f"the payload function of {name} took longer than {limit_ms} ms"
     except KizamiError as error:

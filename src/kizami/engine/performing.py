@@ -26,11 +26,12 @@ class Performing(Protocol):
 class Scheduled:
     """A schedule in code: its stored definition, and how the job of a tick is made.
 
-    `payload_function` is called with the tick's time and returns the payload or an awaitable of it; without one,
-    `payload` is the payload. `check_job` turns it into the job. What either raises settles the tick as failed.
+    `payload_function` gets the tick's time and whether somebody fires by hand, and returns the payload or an awaitable
+    of it; without one, `payload` is the payload. `check_job` turns it into the job. What either raises settles the
+    tick as failed.
     """
 
     definition: ScheduleDefinition
-    check_job: Callable[[object, EpochMs], NewJob]
+    check_job: Callable[[object, EpochMs, bool], NewJob]
     payload: object = None
-    payload_function: Callable[[EpochMs], object] | None = None
+    payload_function: Callable[[EpochMs, bool], object] | None = None

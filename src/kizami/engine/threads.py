@@ -66,8 +66,13 @@ class _ThreadsWithLoops(Threads):
         return super().submit(self._answer, function, *args, **kwargs)
 
     def _answer(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        answer = function(*args, **kwargs)
-        return asyncio.run(_awaited(answer, self._limit_ms)) if inspect.isawaitable(answer) else answer
+        try:
+            answer = function(*args, **kwargs)
+            return asyncio.run(_awaited(answer, self._limit_ms)) if inspect.isawaitable(answer) else answer
+        except Exception:
+            raise
+        except BaseException as error:  # an exit or a cancellation of the function is not one of whoever awaits it
+            raise RuntimeError(f"the function raised {error!r}") from error
 
 
 async def _awaited(awaitable: Awaitable[T], limit_ms: int) -> T:

@@ -58,7 +58,8 @@ def register(
     if by.worker_id is None and found.others:
         return _standing(connection, by.app, definitions, 0, found)
     edition = _number(connection, moment, by.app, edition_fingerprint(definitions))
-    connection.execute(SQL["run"], {"number": edition, "worker_id": by.worker_id})
+    seen = {"now": moment.now, "boot": moment.boot}
+    connection.execute(SQL["run"], seen | {"number": edition, "worker_id": by.worker_id})
     if edition >= found.others:
         _follow(connection, moment, by.app, definitions)
         connection.execute(SQL["put_in_force"], {"app": by.app, "number": edition})

@@ -10,7 +10,7 @@ RETURNING number
 UPDATE kizami_editions SET in_force = (number = :number) WHERE app = :app AND in_force <> (number = :number)
 
 -- name: run
-UPDATE kizami_workers SET edition = :number WHERE worker_id = :worker_id
+UPDATE kizami_workers SET edition = :number, seen_at = :now, seen_boot = :boot WHERE worker_id = :worker_id
 
 -- A worker of an earlier boot is gone, whatever its row says.
 -- name: present
