@@ -102,5 +102,5 @@ async def test_async_queries_and_own_positions_work(world: World) -> None:
 
 async def test_rows_without_a_position_are_refused_with_a_remedy(world: World) -> None:
     with pytest.raises(InvalidInputError, match="position="):
-        await anext(Cursor("numbers").rows(lambda _: [object()]))
+        await anext(aiter(Cursor("numbers").rows(lambda _: [object()])))
     assert await items(world) == []
