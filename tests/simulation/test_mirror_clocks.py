@@ -87,6 +87,18 @@ async def test_without_a_known_time_the_whole_channel_is_read(world: World, step
     assert (looked.finding, looked.copies) == (Finding.FOUND, 1)
 
 
+async def test_a_reading_says_nothing_of_attempts_from_before_its_window(world: World) -> None:
+    """B086: one reading serves many doubts, but not those that it doesn't reach back to."""
+    old_at = world.slack_clock.now_ms()
+    mark = {"event_type": "kizami_delivery", "event_payload": {"delivery": "shop/old", "attempt": 1}}
+    await world.slack.call(POST, {"channel": ALERTS, "text": "old", "metadata": mark}, SWEEP)
+    world.clock.move(HOUR_MS)
+    recent_at = world.slack_clock.now_ms() - 60_000
+    history, job = History(world.slack, ALERTS), world.enter_job()
+    assert (await history.find(job, "shop/new", [Intent(1, ALERTS, 0, recent_at)])).finding is Finding.ABSENT
+    assert (await history.find(job, "shop/old", [Intent(1, ALERTS, 0, old_at)])).finding is Finding.FOUND
+
+
 async def test_an_attempt_of_unknown_time_is_waited_for_before_it_is_absent(world: World) -> None:
     looked = await History(world.slack, ALERTS).find(world.enter_job(), "shop/x", [Intent(1, ALERTS, 0)])
     assert looked.finding is Finding.ABSENT
@@ -101,6 +113,17 @@ async def test_a_step_forward_does_not_count_as_time_that_slack_had(world: World
     world.clock.now += HOUR_MS
     assert (await notices(world).deliver()).delivered == 1
     assert world.clock.slept == [5.0]
+
+
+@pytest.mark.parametrize(("later_ms", "slept"), [(10_000, [5.0]), (12_000, [])], ids=["call-counts", "long-ago"])
+async def test_a_call_may_have_been_accepted_at_its_very_end(world: World, later_ms: int, slept: list[float]) -> None:
+    """What a call of 5 s left behind has another 5 s to appear."""
+    await notices(world).add("a", "a is down")
+    world.sandbox.faults.fail_next(POST, Fault.never_accepted())
+    await notices(world).deliver()
+    world.clock.move(later_ms)
+    assert (await notices(world).deliver()).delivered == 1
+    assert world.clock.slept == slept
 
 
 @pytest.mark.parametrize(

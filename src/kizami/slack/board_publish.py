@@ -141,9 +141,6 @@ class _Publish:
         board, showing = self._board, self._showing
         if board.off:
             return BoardOutcome.OFF
-        if max(board.aimed_at or 0, board.synced_at or 0) > showing.synced_at:
-            log.info("%s keeps what it shows: newer data was shown or tried already", self._delivery)
-            return BoardOutcome.OLDER
         if board.parked_hash == showing.content_hash:
             return BoardOutcome.PARKED
         if board.ts is None:
@@ -154,7 +151,7 @@ class _Publish:
         board, within_ms = self._board, self._settings.skip_unchanged_ms
         if within_ms is None or board.synced_at is None or board.content_hash != self._showing.content_hash:
             return False
-        return self._showing.synced_at - board.synced_at < within_ms
+        return 0 <= self._showing.synced_at - board.synced_at < within_ms
 
     async def _settle_doubts(self) -> BoardOutcome | None:
         """Find out whether an earlier post was accepted; None when a post is to follow."""
@@ -209,8 +206,7 @@ class _Publish:
                 self._job.app, self._claim, self._showing.synced_at, self._job.fence, self._slack.now()
             )
             if intent is None:
-                await self._job.require_lease()
-                return BoardOutcome.OLDER
+                return await self._keep_what_is_shown()
             try:
                 posted = await self._post_once(rendering, intent)
             except SlackError as error:
@@ -235,12 +231,16 @@ class _Publish:
             await self._store.settle(self._job.app, self._claim, intent, "not sent: the lease was lost")
             raise
 
+    async def _keep_what_is_shown(self) -> BoardOutcome:
+        await self._job.require_lease()
+        log.info("%s keeps what it shows: newer data was shown or tried already", self._delivery)
+        return BoardOutcome.OLDER
+
     async def _edit(self) -> BoardOutcome:
         refusal: SlackError | None = None
         for rendering in self._showing.renderings:
             if not await self._store.intend_edit(self._job.app, self._claim, self._showing.synced_at, self._job.fence):
-                await self._job.require_lease()
-                return BoardOutcome.OLDER
+                return await self._keep_what_is_shown()
             try:
                 await self._edit_once(rendering)
             except SlackError as error:

@@ -95,6 +95,11 @@ class Slack:
             self._introduced_with = clock
         return self._identity
 
+    @property
+    def timeout_ms(self) -> int:
+        """Return how long one try of a call may take."""
+        return self._timeout_s * 1000
+
     def now(self) -> EpochMs | None:
         """Return what Slack's clock shows at least by now, epoch ms; None when no answer has shown it."""
         return self._time.now(self._clock)

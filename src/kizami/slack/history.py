@@ -153,7 +153,9 @@ class History:
             since = min(wanted.first_at, wanted.first_at if since is None else since)
             found = self._known(wanted)
             if found is None and not self._tells_of(wanted):
-                await self._read(wanted, since, self._slack_time(-self._lag_ms - _DATE_MS), frozenset())
+                # A call may be accepted at its very end, so its length counts too.
+                until = self._slack_time(-self._slack.timeout_ms - self._lag_ms - _DATE_MS)
+                await self._read(wanted, since, until, frozenset())
                 found = self._known(wanted)
             if found is None and self._trouble is None and not self._tells_of(wanted):
                 # What Slack has accepted may take a moment to appear: look once more after that moment.

@@ -230,7 +230,10 @@ class BoardEdit:
 
 
 class BoardStore(Protocol):
-    """Operations on status boards: one message for each name in each channel."""
+    """Operations on status boards: one message for each name in each channel.
+
+    Data is newer by when it was fetched, on the store's clock; a time after now is one from before a step back of it.
+    """
 
     async def claim(
         self, app: str, name: str, channel: str, token: str, expires_ms: int, worker_id: str, fence: LeaseFence | None

@@ -26,14 +26,15 @@ WHERE b.app = :app AND (:item IS NULL OR (b.name = :item AND b.channel = :channe
 ORDER BY b.name, b.channel
 
 -- aimed_at is committed before the call: data older than what was ever tried is not shown any more, whatever became of
--- that try. Until an edit is marked nobody knows which content is shown, so none is taken for unchanged. The claim starts
+-- that try. What seems to come from after now was written before the clock was set back: stored times of that kind hold up
+-- nothing, and rows of that kind are old. Until an edit is marked nobody knows which content is shown, so none is taken for unchanged. The claim starts
 -- anew, so that it outlasts the call.
 -- name: intend
 UPDATE kizami_boards
 SET aimed_at = :synced_at, content_hash = NULL, attempts = attempts + :is_post,
     claim_expires_boot = :boot + :expires_ms, claim_boot_id = :boot_id
 WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :token
-  AND (aimed_at IS NULL OR aimed_at <= :synced_at)
+  AND :synced_at <= :now AND (aimed_at IS NULL OR aimed_at <= :synced_at OR aimed_at > :now)
   AND (:lease IS NULL OR EXISTS (
     SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
   ))
@@ -53,7 +54,7 @@ WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :toke
 UPDATE kizami_boards
 SET synced_at = :synced_at, content_hash = :content_hash, edited_at = :now, edits = edits + 1, note = NULL,
     parked_hash = NULL, claim_token = NULL, claim_worker = NULL, claim_expires_boot = NULL, claim_boot_id = NULL
-WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :token AND (synced_at IS NULL OR synced_at <= :synced_at)
+WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :token AND (synced_at IS NULL OR synced_at <= :synced_at OR synced_at > :now)
   AND (:lease IS NULL OR EXISTS (
     SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
   ))
