@@ -9,6 +9,7 @@ from kizami.core.errors import KizamiError
 from kizami.core.next_fire import next_fire
 from kizami.core.options import Guarantee
 from kizami.core.outcomes import Cancel, Snooze
+from kizami.core.policy import Policy, Rate, Retention
 from kizami.core.window import Window
 from kizami.engine.context import JobContext, current_job
 from kizami.engine.lease import LeaseSettings
@@ -23,6 +24,9 @@ __all__ = [
     "KizamiError",
     "LeaseSettings",
     "Performer",
+    "Policy",
+    "Rate",
+    "Retention",
     "Snooze",
     "Tick",
     "Window",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from kizami.core.options import JobOptions
 from kizami.core.timing import Timing, cron_timing, fingerprint
 from kizami.store.protocol import (
     Fire,
@@ -13,7 +16,7 @@ from kizami.store.protocol import (
     Store,
     TickKind,
 )
-from tests.conformance.whole_store import APP, BINDING
+from tests.conformance.whole_store import APP, BINDING, new_job
 
 MINUTE_MS = 60_000
 EVERY_MINUTE = cron_timing("* * * * *")
@@ -34,7 +37,8 @@ def defined(
 
 
 async def register(store: Store, *definitions: ScheduleDefinition) -> dict[str, int]:
-    return await store.schedules.register(APP, definitions)
+    """Register definitions as the one worker w1 that now runs other code; return the versions in force."""
+    return (await store.schedules.register(APP, definitions, worker_id="w1")).versions
 
 
 async def one(store: Store, name: str = NAME) -> Schedule:
@@ -50,7 +54,7 @@ async def planned_at(store: Store, name: str = NAME) -> int:
 
 
 def tick_job() -> NewJob:
-    return NewJob(APP, BINDING, "the store names it", "{}")
+    return replace(new_job("the store names it"), options=JobOptions())
 
 
 def at_tick(
@@ -75,8 +79,8 @@ async def fire_planned(store: Store, version: int = 1) -> FireRecord:
     return await fire(store, at_tick(await planned_at(store), version))
 
 
-async def external(store: Store, scheduled_at: int) -> FireRecord:
-    return await fire(store, at_tick(scheduled_at, kind=TickKind.EXTERNAL))
+async def external(store: Store, scheduled_at: int, version: int = 1) -> FireRecord:
+    return await fire(store, at_tick(scheduled_at, version, kind=TickKind.EXTERNAL))
 
 
 Line = tuple[FireOutcome, int, int, int]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,11 +24,11 @@ from kizami.core.errors import (
     StoreReadOnlyError,
     StoreVersionError,
 )
-from kizami.store.protocol import NewJob, Store
+from kizami.store.protocol import Store
 from kizami.store.sqlite.connection import connect
 from kizami.store.sqlite.database import Database
 from kizami.store.transaction import Moment, Transaction, Write
-from tests.conformance.whole_store import APP, BINDING, StillClock, employ, local_ids, new_job, raw, sqlite_store, take
+from tests.conformance.whole_store import APP, StillClock, employ, local_ids, new_job, raw, sqlite_store, take
 
 BUSY_MS = 50
 NOBODY = 65_534
@@ -98,7 +99,7 @@ async def test_a_full_disk_enqueues_all_or_none(tmp_path: Path, still_clock: Sti
     async with sqlite_store(tmp_path, still_clock) as store:
         await employ(store, "w1")
         await limit_pages(store._database, 8)  # noqa: SLF001 - the limit belongs to the writer's own connection
-        large = [NewJob(APP, BINDING, f"j{number}", f'"{"x" * 5_000}"') for number in range(40)]
+        large = [replace(new_job(f"j{number}"), payload=f'"{"x" * 5_000}"') for number in range(40)]
         with pytest.raises(StoreFullError):
             await store.jobs.enqueue(large)
         assert await take(store) == []
@@ -280,6 +281,6 @@ async def test_a_migration_that_fails_leaves_nothing(tmp_path: Path, still_clock
 
 async def test_the_writer_survives_whatever_an_operation_raises(whole: Store) -> None:
     with pytest.raises(InvalidInputError):
-        await whole.jobs.purge(APP, 0, 2**70)
+        await whole.jobs.sweep(APP, 2**70)
     await whole.jobs.enqueue([new_job("a")])
     assert local_ids(await take(whole)) == ["a"]

@@ -12,7 +12,6 @@ from kizami.store.protocol import (
     Heartbeat,
     LeaseFence,
     NewDelivery,
-    NewJob,
     Outcome,
     Reaped,
     Report,
@@ -21,7 +20,6 @@ from kizami.store.protocol import (
 )
 from tests.conformance.whole_store import (
     APP,
-    GRACE_MS,
     SILENT_MS,
     START_MS,
     StillClock,
@@ -49,7 +47,7 @@ async def claimed(store: Store, options: JobOptions | None = None) -> ClaimedJob
 
 
 async def reap(store: Store, trusted_ms: int = SILENT_MS) -> tuple[Reaped, ...]:
-    return await store.jobs.reap(APP, trusted_ms, GRACE_MS)
+    return await store.jobs.reap(APP, trusted_ms)
 
 
 async def test_after_a_takeover_the_first_worker_changes_nothing(whole: Store, still_clock: StillClock) -> None:
@@ -293,7 +291,7 @@ async def test_a_burial_leaves_the_jobs_of_others_alone(whole: Store) -> None:
 
 
 async def test_other_apps_are_not_reaped(whole: Store, still_clock: StillClock) -> None:
-    await whole.jobs.enqueue([NewJob("elsewhere", "send", "a", "{}")])
+    await whole.jobs.enqueue([new_job("a", app="elsewhere")])
     await claimed(whole)
     still_clock.move(SILENT_MS + 1)
-    assert await whole.jobs.reap("elsewhere", SILENT_MS, GRACE_MS) == ()
+    assert await whole.jobs.reap("elsewhere", SILENT_MS) == ()

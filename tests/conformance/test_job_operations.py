@@ -1,6 +1,8 @@
-"""What operators do and see: retry, cancel, list, purge."""
+"""What operators do and see: retry, cancel, list, sweep."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 import pytest
 
@@ -16,11 +18,13 @@ from tests.conformance.whole_store import (
     new_job,
     report,
     seen,
+    sweep_all,
     take,
     take_one,
 )
 
 DAY_MS = 86_400_000
+DAY = timedelta(days=1)
 
 
 async def fail_for_good(store: Store, name: str = "a", max_attempts: int = 2) -> str:
@@ -86,7 +90,7 @@ async def test_a_cancelled_job_is_not_claimed(whole: Store) -> None:
         await whole.jobs.cancel(APP, answer.job_id)
         assert (await seen(whole, answer.job_id)).state is JobState.CANCELLED
     assert await take(whole) == []
-    assert (await whole.jobs.horizon(APP, ("send",))).next_due_at is None
+    assert (await whole.jobs.horizon(APP, ("send",))).wake_at is None
 
 
 async def test_pages_show_each_job_once_while_others_come_and_go(whole: Store) -> None:
@@ -119,24 +123,24 @@ async def test_a_page_that_makes_no_sense_is_refused(whole: Store, wanted: JobFi
         await whole.jobs.list(wanted)
 
 
-async def test_a_purge_is_bounded_and_takes_the_oldest_ended_jobs(whole: Store, still_clock: StillClock) -> None:
+async def test_a_sweep_is_bounded_and_takes_the_oldest_ended_jobs(whole: Store, still_clock: StillClock) -> None:
     await whole.jobs.enqueue([new_job(f"j{number}") for number in range(5)])
     for job in await take(whole, limit=4):
         await report(whole, failed(job, again=False))
         still_clock.move(1)
     still_clock.move(DAY_MS)
-    assert [await whole.jobs.purge(APP, DAY_MS, 3) for _ in range(3)] == [3, 1, 0]
+    assert [await sweep_all(whole, kept=DAY, limit=3) for _ in range(3)] == [3, 1, 0]
     assert [job.job_id for job in (await whole.jobs.list(JobFilter(APP))).jobs] == ["send#0:j4"]
 
 
-async def test_a_purge_spares_what_ended_lately_and_what_was_retried(whole: Store, still_clock: StillClock) -> None:
+async def test_a_sweep_spares_what_ended_lately_and_what_was_retried(whole: Store, still_clock: StillClock) -> None:
     retried = await fail_for_good(whole, "retried")
     await fail_for_good(whole, "old")
     still_clock.move(DAY_MS)
     await whole.jobs.retry(APP, retried)
     await whole.jobs.enqueue([new_job("late")])
     await report(whole, failed((await take(whole))[1], again=False))
-    assert await whole.jobs.purge(APP, DAY_MS, 10) == 1
+    assert await sweep_all(whole, kept=DAY) == 1
     assert [job.job_id for job in (await whole.jobs.list(JobFilter(APP))).jobs] == ["send#0:late", retried]
 
 
@@ -146,7 +150,7 @@ async def test_a_late_report_never_lands_on_a_younger_job(whole: Store, still_cl
     old = await take_one(whole)
     await report(whole, completed(old))
     still_clock.move(1)
-    assert await whole.jobs.purge(APP, 0, 10) == 1
+    assert await sweep_all(whole) == 1
     await whole.jobs.enqueue([new_job("young")])
     young = await take_one(whole)
     assert young.key > old.key

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kizami.core.errors import InvalidInputError
 from kizami.core.options import FirstDue, JobOptions
+from kizami.core.sharding import shard_of
 from kizami.core.states import JobState
-from kizami.store.protocol import Enqueued, NewJob, Store
+from kizami.store.protocol import BindingDeclaration, Enqueued, NewJob, Store
 from tests.conformance.whole_store import (
     APP,
     BINDING,
-    GRACE_MS,
     SILENT_MS,
     START_MS,
     StillClock,
@@ -51,7 +52,7 @@ async def test_an_id_that_exists_is_answered_and_not_added(whole: Store) -> None
 
 async def test_jobs_are_enqueued_all_or_none(whole: Store) -> None:
     broken = NewJob(APP, BINDING, "c", "{}", JobOptions(), FirstDue(run_at_ms=2**63))
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(InvalidInputError, match="out of range"):
         await whole.jobs.enqueue([new_job("a"), new_job("b"), broken])
     assert await take(whole) == []
 
@@ -81,7 +82,7 @@ async def test_a_recovered_job_keeps_its_place_before_fresh_ones(whole: Store, s
     await report(whole, failed(second, again=True))
     still_clock.move(SILENT_MS + 1)
     await whole.jobs.enqueue([ranked(f"fresh{number}", 0) for number in range(100)])
-    await whole.jobs.reap(APP, SILENT_MS, GRACE_MS)
+    await whole.jobs.reap(APP, SILENT_MS)
     assert local_ids(await take(whole, limit=3)) == ["lost", "retried", "fresh0"]
 
 
@@ -100,22 +101,25 @@ async def test_a_claim_takes_no_more_than_its_limit(whole: Store) -> None:
 
 
 async def test_jobs_of_other_bindings_and_apps_are_left_alone(whole: Store) -> None:
-    await whole.jobs.enqueue([new_job("a", binding="other"), NewJob("elsewhere", BINDING, "b", "{}")])
+    await whole.jobs.enqueue([new_job("a", binding="other"), new_job("b", app="elsewhere")])
     assert await take(whole) == []
     horizon = await whole.jobs.horizon(APP, (BINDING,))
-    assert (horizon.ready, horizon.next_due_at) == (False, None)
+    assert (horizon.ready, horizon.wake_at) == (False, None)
     assert local_ids(await take(whole, bindings=("other", BINDING))) == ["a"]
 
 
 async def test_every_shard_is_claimed_from(whole: Store) -> None:
-    await whole.jobs.enqueue([NewJob(APP, BINDING, f"j{shard}", "{}", shard=shard) for shard in (3, 0, 11)])
-    assert [job.job_id for job in await take(whole)] == ["send#3:j3", "send#0:j0", "send#11:j11"]
+    await whole.bindings.declare(APP, [BindingDeclaration(BINDING, shards=12)])
+    jobs = [new_job(f"j{key}", JobOptions(partition_key=key)) for key in "abc"]
+    answers = await whole.jobs.enqueue(jobs)
+    assert [answer.job_id for answer in answers] == [f"send#{shard_of(key, 12)}:j{key}" for key in "abc"]
+    assert [job.job_id for job in await take(whole)] == [answer.job_id for answer in answers]
 
 
 async def test_a_delayed_job_waits_for_its_time(whole: Store, still_clock: StillClock) -> None:
     await whole.jobs.enqueue([new_job("later", delay_ms=5_000)])
     horizon = await whole.jobs.horizon(APP, (BINDING,))
-    assert (horizon.ready, horizon.next_due_at) == (False, START_MS + 5_000)
+    assert (horizon.ready, horizon.wake_at) == (False, START_MS + 5_000)
     still_clock.move(4_999)
     assert await take(whole) == []
     still_clock.move(1)
@@ -125,11 +129,11 @@ async def test_a_delayed_job_waits_for_its_time(whole: Store, still_clock: Still
 
 async def test_run_at_may_be_past_or_far_in_the_future(whole: Store) -> None:
     year_9999 = 253_402_300_799_999
-    past = NewJob(APP, BINDING, "past", "{}", first_due=FirstDue(run_at_ms=0))
-    far = NewJob(APP, BINDING, "far", "{}", first_due=FirstDue(run_at_ms=year_9999))
+    past = replace(new_job("past"), first_due=FirstDue(run_at_ms=0))
+    far = replace(new_job("far"), first_due=FirstDue(run_at_ms=year_9999))
     await whole.jobs.enqueue([new_job("now"), far, past])
     assert local_ids(await take(whole)) == ["now", "past"]
-    assert (await whole.jobs.horizon(APP, (BINDING,))).next_due_at == year_9999
+    assert (await whole.jobs.horizon(APP, (BINDING,))).wake_at == year_9999
 
 
 async def test_a_waiting_job_takes_its_place_by_when_it_became_due(whole: Store, still_clock: StillClock) -> None:

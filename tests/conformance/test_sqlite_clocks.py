@@ -13,8 +13,9 @@ import pytest
 from kizami.store.protocol import LeaseFence, Store
 from kizami.store.sqlite.transaction import DIALECT
 from kizami.store.statements import Statement
+from tests.conformance import mirror_rooms as rooms
 from tests.conformance import test_job_claims as claims
-from tests.conformance import test_mirror_rooms as rooms
+from tests.conformance import test_schedule_editions as editions
 from tests.conformance.mirror_store import HandClock, MirrorStore, sqlite_rooms
 from tests.conformance.whole_store import APP, SILENT_MS, StillClock, completed, employ, raw, report, sqlite_store
 
@@ -93,7 +94,7 @@ async def test_a_gate_outlives_a_reboot_but_never_its_own_length(tmp_path: Path,
     clock.now += 2_000
     async with sqlite_rooms(tmp_path, clock, boot_id="boot-2") as after:
         assert [gate.remaining_ms for gate in await after.gates.closed(APP)] == [5_000]
-        clock.now -= rooms.HOUR_MS
+        clock.now -= 3_600_000
         assert [gate.remaining_ms for gate in await after.gates.closed(APP)] == [7_000]
         await after.gates.close(APP, "chat.update", "", 9_000, "429")
         assert [gate.remaining_ms for gate in await after.gates.closed(APP)] == [9_000]
@@ -119,3 +120,18 @@ async def test_the_queue_is_read_from_its_index(mirror: MirrorStore) -> None:
     )
     assert "kizami_deliveries_owed" in plan[0]
     assert not any("TEMP B-TREE" in step or "SCAN" in step for step in plan)
+
+
+async def test_the_worker_of_an_earlier_boot_counts_as_gone(file: Store) -> None:
+    await employ(file, "before", boot_id="boot-0")
+    await editions.run(file, "w1", editions.FIRST)
+    await editions.run(file, "before", editions.SECOND)
+    assert (await editions.run(file, "w1", editions.FIRST)).versions == {"report": 3}
+
+
+async def test_a_step_of_the_wall_clock_ends_no_worker(file: Store, still_clock: StillClock) -> None:
+    await employ(file, "w2")
+    await editions.run(file, "w1", editions.FIRST)
+    await editions.run(file, "w2", editions.SECOND)
+    still_clock.step(10 * SILENT_MS)
+    assert (await editions.run(file, "w1", editions.FIRST)).versions == {}

@@ -7,14 +7,16 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from kizami.core.options import FirstDue, JobOptions
+from kizami.core.policy import Policy, Retention
 from kizami.core.states import JobState
 from kizami.runtime import Background, Clock, Entropy, ProcessIdentity
 from kizami.store.postgres.place import place_of
 from kizami.store.postgres.store import PostgresStore
-from kizami.store.protocol import Claim, ClaimedJob, Job, NewJob, Outcome, Report, Store, Worker
+from kizami.store.protocol import BindingDeclaration, Claim, ClaimedJob, Job, NewJob, Outcome, Report, Store, Worker
 from kizami.store.sqlite.store import SqliteStore
 from kizami.store.sqlite.transaction import SqliteTransaction
 from kizami.store.transaction import Transaction
@@ -24,6 +26,7 @@ APP, BINDING = "shop", "send"
 START_MS = 1_780_000_000_000  # 2026-05-28T20:26:40Z
 TIMEOUT_MS, GRACE_MS = 60_000, 30_000
 SILENT_MS = TIMEOUT_MS + GRACE_MS
+WIDE = Policy(concurrency=100_000)
 
 
 class StillClock:
@@ -134,16 +137,29 @@ async def employ(store: Store, *worker_ids: str, boot_id: str = "boot-1") -> Non
 
 
 def new_job(
-    local_id: str, options: JobOptions | None = None, *, binding: str = BINDING, delay_ms: int | None = None
+    local_id: str,
+    options: JobOptions | None = None,
+    *,
+    app: str = APP,
+    binding: str = BINDING,
+    delay_ms: int | None = None,
 ) -> NewJob:
+    """Return a job of a binding without limits that matter; who wants limits declares the binding before."""
     first_due = FirstDue(delay_ms=delay_ms)
-    return NewJob(APP, binding, local_id, "{}", options or JobOptions(timeout_ms=TIMEOUT_MS), first_due)
+    chosen = options or JobOptions(timeout_ms=TIMEOUT_MS)
+    return NewJob(app, binding, local_id, "{}", chosen, first_due, declaration=BindingDeclaration(binding, WIDE))
+
+
+async def sweep_all(store: Store, *, kept: timedelta = timedelta(0), limit: int = 10) -> int:
+    """Remove what ended that long ago; return how many jobs were removed."""
+    await store.bindings.declare(APP, [BindingDeclaration(BINDING, WIDE, Retention(kept, kept))])
+    return (await store.jobs.sweep(APP, limit)).jobs
 
 
 async def take(
     store: Store, worker_id: str = "w1", limit: int = 10, bindings: tuple[str, ...] = (BINDING,)
 ) -> list[ClaimedJob]:
-    return list(await store.jobs.claim(Claim(APP, worker_id, bindings, limit, GRACE_MS)))
+    return list(await store.jobs.claim(Claim(APP, worker_id, bindings, limit)))
 
 
 async def take_one(store: Store, worker_id: str = "w1") -> ClaimedJob:

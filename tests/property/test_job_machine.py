@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from fractions import Fraction
 
 import pytest
@@ -12,12 +13,24 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kizami.core.errors import WrongStateError
 from kizami.core.options import FirstDue, Guarantee, JobOptions
+from kizami.core.policy import Policy
 from kizami.core.states import Actor, JobState, may_move
-from kizami.store.protocol import Claim, ClaimedJob, Heartbeat, JobFilter, NewJob, Outcome, Report, Worker
+from kizami.store.protocol import (
+    BindingDeclaration,
+    Claim,
+    ClaimedJob,
+    Heartbeat,
+    JobFilter,
+    NewJob,
+    Outcome,
+    Report,
+    Worker,
+)
 from tests.conformance.whole_store import APP, BINDING, StillClock, process
 from tests.property.still_store import done, still_store
 
 TIMEOUT_MS, GRACE_MS = 5_000, 1_000
+DECLARED = BindingDeclaration(BINDING, Policy(reaper_grace=timedelta(milliseconds=GRACE_MS)))
 ENDS = {
     "completed": (JobState.COMPLETED, Outcome.COMPLETED),
     "again": (JobState.SCHEDULED, Outcome.FAILED),
@@ -88,7 +101,7 @@ class Workers(RuleBasedStateMachine):
         number, now = len(self.jobs), self.clock.now
         guarantee = Guarantee.AT_MOST_ONCE if once else Guarantee.AT_LEAST_ONCE
         options = JobOptions(priority, max_attempts, timeout_ms=TIMEOUT_MS, guarantee=guarantee)
-        job = NewJob(APP, BINDING, f"j{number}", "{}", options, FirstDue(delay_ms=delay_ms))
+        job = NewJob(APP, BINDING, f"j{number}", "{}", options, FirstDue(delay_ms=delay_ms), declaration=DECLARED)
         (answer,) = done(self.store.jobs.enqueue([job]))
         due_at = now + delay_ms
         made = ModelJob(answer.job_id, number, priority, once, max_attempts, due_at, due_at, delay_ms == 0)
@@ -98,7 +111,7 @@ class Workers(RuleBasedStateMachine):
     @rule(worker=st.integers(0, 2), limit=st.integers(1, 4))
     def claim(self, worker: int, limit: int) -> None:
         now, worker_id = self.clock.now, self.workers[worker]
-        taken = done(self.store.jobs.claim(Claim(APP, worker_id, (BINDING,), limit, GRACE_MS)))
+        taken = done(self.store.jobs.claim(Claim(APP, worker_id, (BINDING,), limit)))
         waiting = [job for job in self.jobs.values() if job.state is JobState.SCHEDULED]
         for job in waiting:
             job.ready = job.ready or job.due_at <= now
@@ -185,7 +198,7 @@ class Workers(RuleBasedStateMachine):
     def reap(self, trusted_ms: int) -> None:
         silent = [job for job in self.jobs.values() if job.worker and self.clock.boot > job.silent_at_boot]
         expected = silent if trusted_ms >= TIMEOUT_MS + GRACE_MS else []
-        taken = done(self.store.jobs.reap(APP, trusted_ms, GRACE_MS))
+        taken = done(self.store.jobs.reap(APP, trusted_ms))
         assert {one.job_id for one in taken} == {job.name for job in expected}
         for job in expected:
             self.take_over(job)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from kizami.app.binding import split_declaration
 from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.performer import JobRequest, Performer
 from kizami.core.errors import DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
+from kizami.core.policy import Policy, Retention
 from kizami.engine.settings import WorkerSettings
 from kizami.runtime import Runtime, SystemRuntime
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-    from datetime import timedelta
 
+    from kizami.app.deliveries import Deliveries
     from kizami.app.jobs import Jobs
     from kizami.app.schedules import Schedules
     from kizami.core.window import Finding, Window
@@ -33,8 +36,9 @@ DEFAULT_URL = "sqlite:///kizami.db"
 class Kizami:
     """Performers, schedules and settings of one app.
 
-    `name` keeps apps on one database apart. The database is `database_url`, else KIZAMI_DATABASE_URL, else kizami.db
-    in the working directory. Raises DefinitionError and ConfigurationError.
+    `name` keeps apps on one database apart. `policy` and `retention` are those of performers that declare none. The
+    database is `database_url`, else KIZAMI_DATABASE_URL, else kizami.db in the working directory. Raises
+    DefinitionError and ConfigurationError.
     """
 
     def __init__(
@@ -45,12 +49,16 @@ class Kizami:
         runtime: Runtime | None = None,
         settings: WorkerSettings | None = None,
         store: Store | None = None,
+        policy: Policy | None = None,
+        retention: Retention | None = None,
     ) -> None:
         self.name = require_name("App", name)
         self.runtime: Runtime = SystemRuntime() if runtime is None else runtime
         self.settings = WorkerSettings() if settings is None else settings
         self._url = database_url
         self._store = store
+        self._policy = policy
+        self._retention = retention
         self._performers: dict[str, Performer[Any, Any]] = {}
         self._schedules: dict[str, ScheduleInCode] = {}
 
@@ -84,6 +92,13 @@ class Kizami:
         from kizami.app.jobs import Jobs  # noqa: PLC0415 - importing kizami must stay light
 
         return Jobs(self.name, self.store.jobs)
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """Return what the app owes to Slack channels; the app must be open."""
+        from kizami.app.deliveries import Deliveries  # noqa: PLC0415 - importing kizami must stay light
+
+        return Deliveries(self.name, self.store.deliveries)
 
     @property
     def schedules(self) -> Schedules:
@@ -184,24 +199,28 @@ class Kizami:
         await self.store.close()
 
     @asynccontextmanager
-    async def running(self, *, worker: bool = True) -> AsyncIterator[Kizami]:
-        """Run the app while the body runs: its store is open and, with `worker`, ticks fire and jobs are performed."""
+    async def running(self, *, worker: bool = True, fires: bool = True) -> AsyncIterator[Kizami]:
+        """Run the app while the body runs: its store is open and, with `worker`, ticks fire and jobs are performed.
+
+        Without `fires` the worker performs jobs only and leaves the stored schedules as they are.
+        """
         await self.open()
         try:
             if not worker:
                 yield self
                 return
-            async with self.working():
+            async with self.working(fires=fires):
                 yield self
         finally:
             await self.close()
 
     @asynccontextmanager
-    async def working(self) -> AsyncIterator[Kizami]:
-        """Fire ticks and perform jobs while the body runs, on a store that is open already."""
+    async def working(self, *, fires: bool = True) -> AsyncIterator[Kizami]:
+        """Fire ticks (unless told not to) and perform jobs while the body runs, on a store that is open already."""
         from kizami.engine.worker import Worker  # noqa: PLC0415 - importing kizami must stay light
 
-        scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
+        scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()} if fires else None
+        await self.store.bindings.declare(self.name, [each.declaration for each in self._performers.values()])
         engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
         async with engine.running():
             yield self
@@ -216,6 +235,14 @@ class Kizami:
         finally:
             self.runtime, self._store, self.settings = before
 
+    def _defaults(self) -> dict[str, Any]:
+        """Return what is declared of a binding whose performer doesn't say it."""
+        grace, kept = (timedelta(milliseconds=ms) for ms in (self.settings.grace_ms, self.settings.retention_ms))
+        return {
+            "policy": Policy(reaper_grace=grace) if self._policy is None else self._policy,
+            "retention": Retention(kept, kept) if self._retention is None else self._retention,
+        }
+
     def _add_performer(
         self, function: Callable[..., Any], binding: str | None, options: dict[str, Any]
     ) -> Performer[Any, Any]:
@@ -226,8 +253,9 @@ class Kizami:
             )
         owner = f"Performer {name}"
         body = _body(owner, function)
-        checked = JobOptions().changed(owner, options)  # type: ignore[arg-type]  # unknown names are refused inside
-        performer: Performer[Any, Any] = Performer(self, name, body, checked)
+        declaration, rest = split_declaration(name, options, self._defaults())
+        checked = JobOptions().changed(owner, rest)  # type: ignore[arg-type]  # unknown names are refused inside
+        performer: Performer[Any, Any] = Performer(self, name, body, checked, declaration)
         self._performers[name] = performer
         return performer
 

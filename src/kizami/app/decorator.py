@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, Unpack, overload
 
 from kizami.app.performer import Performer
-from kizami.core.options import OptionChanges
+from kizami.core.options import PerformerChanges
 from kizami.engine.context import JobContext
 
 P = TypeVar("P")
@@ -54,7 +54,7 @@ class PerformerDecorator:
     @overload
     def __call__(self, function: Callable[[P, JobContext], R], /) -> Performer[P, R]: ...
     @overload
-    def __call__(self, *, binding: str | None = None, **options: Unpack[OptionChanges]) -> PerformerDecorator: ...
+    def __call__(self, *, binding: str | None = None, **options: Unpack[PerformerChanges]) -> PerformerDecorator: ...
     def __call__(  # type: ignore[misc]  # mypy can't match Unpack in an implementation with its overload
         self, function: Callable[..., Any] | None = None, /, *, binding: str | None = None, **options: Any
     ) -> Any:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from kizami.app.signature import Signature, read_signature
 from kizami.app.tick import Tick
 from kizami.core.errors import DefinitionError
 from kizami.core.options import EnqueueChanges, JobOptions, split_enqueue
+from kizami.core.sharding import place
 from kizami.core.zone import load_zone
 from kizami.engine.context import JobContext
 from kizami.runtime import sortable_id
-from kizami.store.protocol import NewJob, Origin
+from kizami.store.protocol import BindingDeclaration, NewJob, Origin
 
 if TYPE_CHECKING:
     from kizami.app.app import Kizami
@@ -33,7 +36,14 @@ class JobRequest:
 class Performer(Generic[P, R]):
     """A function (or class with `perform`) that does jobs, under the name of its binding."""
 
-    def __init__(self, app: Kizami, binding: str, function: Callable[..., object], options: JobOptions) -> None:
+    def __init__(
+        self,
+        app: Kizami,
+        binding: str,
+        function: Callable[..., object],
+        options: JobOptions,
+        declaration: BindingDeclaration,
+    ) -> None:
         self._app = app
         self.binding = binding
         self.options = options
@@ -43,8 +53,14 @@ class Performer(Generic[P, R]):
         from kizami.core.payloads import PayloadType  # noqa: PLC0415 - it loads pydantic's machinery
 
         self._type = PayloadType(self._owner, self._signature.payload_annotation)
+        self._declaration = declaration
         self._zones: dict[str, TimeZone] = {}
         self.is_async = self._signature.is_async
+
+    @cached_property
+    def declaration(self) -> BindingDeclaration:
+        """Return what the store is told of this performer's binding."""
+        return replace(self._declaration, payload_schema=self._type.schema())
 
     @property
     def takes_tick(self) -> bool:
@@ -73,7 +89,18 @@ class Performer(Generic[P, R]):
     def tick_job(self, payload: object, origin: Origin, options: JobOptions) -> NewJob:
         """Return the job of a tick. Raises PayloadError."""
         text = self._type.encode(payload)
-        return NewJob(self._app.name, self.binding, "", text, options, origin=origin)
+        return NewJob(self._app.name, self.binding, "", text, options, origin=origin, declaration=self.declaration)
+
+    def meaning(self, payload: object) -> str:
+        """Return what of a schedule's payload belongs to its definition: a value whole, a function by its name.
+
+        Every process gives the same text for the same code. Raises PayloadError.
+        """
+        if isinstance(payload, functools.partial):
+            return self.meaning(payload.func)
+        if callable(payload):
+            return f"function {getattr(payload, '__qualname__', type(payload).__qualname__)}"
+        return self._type.meaning(payload)
 
     def check_options(self, owner: str, options: dict[str, Any]) -> JobOptions:
         """Return the options of a schedule's jobs. Raises DefinitionError naming the schedule."""
@@ -93,7 +120,9 @@ class Performer(Generic[P, R]):
     def _new_job(self, local_id: str, payload: object, options: EnqueueChanges, origin: Origin | None) -> NewJob:
         changes, first_due = split_enqueue(self._owner, options)
         checked = self.options.changed(self._owner, changes)
-        return NewJob(self._app.name, self.binding, local_id, self._type.encode(payload), checked, first_due, 0, origin)
+        text = self._type.encode(payload)
+        place(self.declaration, checked)  # refused here, where the caller stands
+        return NewJob(self._app.name, self.binding, local_id, text, checked, first_due, origin, self.declaration)
 
     def _tick(self, context: JobContext) -> Tick:
         origin = context.job.origin

@@ -9,6 +9,7 @@ from kizami.core.errors import DefinitionError, InvalidInputError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _BINDING: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+_TIMED: Final = re.compile(r"(?P<hex>[0-9a-f]{12})[0-9a-f]{16}|.*-(?P<planned>[0-9]{10,15})(-[0-9]+-manual)?", re.ASCII)
 _JOB_ID: Final = re.compile(
     r"(?P<binding>[A-Za-z_][A-Za-z0-9_]*)#(?P<shard>0|[1-9][0-9]{0,5}):(?P<local>[A-Za-z0-9_.-]{1,200})", re.ASCII
 )
@@ -58,3 +59,11 @@ def tick_local_id(schedule: str, scheduled_at_ms: int) -> str:
 def manual_local_id(schedule: str, scheduled_at_ms: int, sequence: int) -> str:
     """Return the local id of a manual fire; the sequence is per schedule and never reused."""
     return f"{schedule}-{scheduled_at_ms}-{sequence}-manual"
+
+
+def time_of_local_id(local_id: str) -> int | None:
+    """Return the epoch ms that a local id made by Kizami begins or ends with, None for any other."""
+    match = _TIMED.fullmatch(local_id)
+    if match is None:
+        return None
+    return int(match["hex"], 16) if match["hex"] else int(match["planned"])

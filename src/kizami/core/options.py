@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -10,12 +11,18 @@ from typing import Any, Final, TypedDict, Unpack, cast
 
 from kizami.core.backoff import Backoff
 from kizami.core.errors import DefinitionError, InvalidInputError, UnsupportedError
+from kizami.core.policy import Policy, Retention
 from kizami.core.times import to_epoch_ms, to_ms
 
 PRIORITY_MIN: Final = -(2**31)
 PRIORITY_MAX: Final = 2**31 - 1
 MAX_ATTEMPTS_MAX: Final = 1_000_000
-UNSUPPORTED: Final = ("concurrency_key", "unique_key", "unique_for", "partition_key", "connection")
+KEY_CHARACTERS_MAX: Final = 255
+TIMEOUT_MS_MAX: Final = 10 * 366 * 86_400_000
+UNIQUE_FOR_MS_MAX: Final = 366 * 86_400_000
+DAY_MS: Final = 86_400_000
+UNSUPPORTED: Final = ("connection",)
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 class Guarantee(StrEnum):
@@ -33,24 +40,46 @@ class OptionChanges(TypedDict, total=False):
     backoff: Backoff
     timeout: timedelta
     guarantee: Guarantee | str
+    unique_for: timedelta
+
+
+class PerformerChanges(OptionChanges, total=False):
+    """What a performer declares: the options of its jobs, and how its binding is run."""
+
+    policy: Policy
+    retention: Retention
+    shards: int
+    requires_concurrency_key: bool
+    requires_unique_key: bool
 
 
 class EnqueueChanges(OptionChanges, total=False):
-    """The options of one enqueue: those of a job, and when it first becomes due."""
+    """The options of one enqueue: those of a job, its keys, and when it first becomes due."""
 
+    concurrency_key: str
+    unique_key: str
+    partition_key: str
     delay: timedelta
     run_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """Checked options of a job. Durations are whole milliseconds."""
+    """Checked options of a job. Durations are whole milliseconds.
+
+    Jobs of one `concurrency_key` run few at a time (one, unless the policy says more). While `unique_key` is reserved,
+    for `unique_for_ms` from the enqueue, another job with it isn't added. `partition_key` chooses the shard.
+    """
 
     priority: int = 0
     max_attempts: int = 3
     backoff: Backoff = field(default_factory=Backoff)
     timeout_ms: int = 60_000
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    concurrency_key: str | None = None
+    unique_key: str | None = None
+    unique_for_ms: int = DAY_MS
+    partition_key: str | None = None
 
     def changed(self, owner: str, changes: OptionChanges) -> JobOptions:
         """Return these options with `changes` applied; raise DefinitionError or UnsupportedError naming `owner`."""
@@ -117,19 +146,38 @@ def _guarantee(owner: str, value: object) -> tuple[str, Guarantee]:
         raise DefinitionError(f"{owner}: guarantee is {value!r}.", remedy=remedy, field="guarantee") from None
 
 
-def _timeout(owner: str, value: object) -> int:
+def _length(owner: str, name: str, value: object, most_ms: int) -> tuple[str, int]:
     try:
-        return to_ms(cast("timedelta", value), name=f"{owner}: timeout", least_ms=1)
+        length = to_ms(cast("timedelta", value), name=f"{owner}: {name}", least_ms=1)
     except InvalidInputError as error:
-        raise DefinitionError(error.message, remedy=error.remedy, field="timeout") from error
+        raise DefinitionError(error.message, remedy=error.remedy, field=name) from error
+    if length > most_ms:
+        remedy = f"Give at most {timedelta(milliseconds=most_ms)}."
+        raise DefinitionError(f"{owner}: {name} {value} is too long.", remedy=remedy, field=name)
+    return f"{name}_ms", length
+
+
+def _key(owner: str, name: str, value: object) -> tuple[str, str]:
+    """Check a key: text that every store can hold and compare byte for byte."""
+    if isinstance(value, str) and 1 <= len(value) <= KEY_CHARACTERS_MAX and not _UNSTORABLE.search(value):
+        return name, value
+    raise DefinitionError(
+        f"{owner}: {name} is {value!r}.",
+        remedy=f"Give text of 1 to {KEY_CHARACTERS_MAX} characters, without NUL and lone surrogates.",
+        field=name,
+    )
 
 
 _CHECKS: Final[dict[str, Callable[[str, object], tuple[str, object]]]] = {
     "priority": lambda owner, value: _whole(owner, "priority", value, PRIORITY_MIN, PRIORITY_MAX),
     "max_attempts": lambda owner, value: _whole(owner, "max_attempts", value, 1, MAX_ATTEMPTS_MAX),
     "backoff": _backoff,
-    "timeout": lambda owner, value: ("timeout_ms", _timeout(owner, value)),
+    "timeout": lambda owner, value: _length(owner, "timeout", value, TIMEOUT_MS_MAX),
     "guarantee": _guarantee,
+    "concurrency_key": lambda owner, value: _key(owner, "concurrency_key", value),
+    "unique_key": lambda owner, value: _key(owner, "unique_key", value),
+    "unique_for": lambda owner, value: _length(owner, "unique_for", value, UNIQUE_FOR_MS_MAX),
+    "partition_key": lambda owner, value: _key(owner, "partition_key", value),
 }
 
 __all__ = ["EnqueueChanges", "FirstDue", "Guarantee", "JobOptions", "OptionChanges", "Unpack", "split_enqueue"]

@@ -89,9 +89,9 @@ class Dispatcher:
             return self._settings.poll_ms
         horizon = await self._store.jobs.horizon(self._app, self._bindings)
         if not horizon.ready:
-            due_in = self._settings.poll_ms if horizon.next_due_at is None else horizon.next_due_at - horizon.now
-            return max(1, min(self._settings.poll_ms, due_in))
-        claim = Claim(self._app, self._worker_id, self._bindings, free, self._settings.grace_ms)
+            wake_in = self._settings.poll_ms if horizon.wake_at is None else horizon.wake_at - horizon.now
+            return max(1, min(self._settings.poll_ms, wake_in))
+        claim = Claim(self._app, self._worker_id, self._bindings, free)
         claimed = await self._store.jobs.claim(claim)
         for job in claimed:
             self._begin(job)

@@ -50,7 +50,8 @@ class Heart:
             if attempt.lease is not None:
                 attempt.lease.beat_blocking()
         now = self._clock.boot_ms()
-        if now - self._vouched_boot < min(self._settings.vouch_ms, self._settings.grace_ms) / 2:
+        shortest = min((each.job.grace_ms for each in attempts), default=self._settings.grace_ms)
+        if now - self._vouched_boot < min(self._settings.vouch_ms, shortest) / 2:
             return
         try:
             self._store.jobs.vouch_blocking(
@@ -87,4 +88,4 @@ class Heart:
         return Vouch(attempt.job.key, attempt.job.claim, self._alive_ms(attempt, now))
 
     def _alive_ms(self, attempt: Attempt, now: int) -> int:
-        return attempt.deadline_boot - now + self._settings.grace_ms
+        return attempt.deadline_boot - now + attempt.job.grace_ms

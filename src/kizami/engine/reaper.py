@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kizami.reaper")
 GAP_PERIODS: Final = 5
-PURGE_PERIOD_MS: Final = 60_000
-PURGE_BATCH: Final = 500
+SWEEP_PERIOD_MS: Final = 60_000
+SWEEP_BATCH: Final = 500
 
 
 class Reaper:
@@ -36,7 +36,7 @@ class Reaper:
         self._settings = settings
         self._watching_since = runtime.clock.boot_ms()
         self._looked_at = self._watching_since
-        self._purged_at = self._watching_since
+        self._swept_at = self._watching_since
 
     async def run(self) -> None:
         """Look for ever."""
@@ -60,15 +60,15 @@ class Reaper:
                 log.warning("worker %s is gone (process %d has ended)", worker.worker_id, worker.process.pid)
                 _tell(taken)
         trusted_ms = now - self._watching_since
-        _tell(await self._store.jobs.reap(self._app, trusted_ms, self._settings.grace_ms))
-        await self._purge(now)
+        _tell(await self._store.jobs.reap(self._app, trusted_ms))
+        await self._sweep(now)
 
-    async def _purge(self, now: int) -> None:
+    async def _sweep(self, now: int) -> None:
         """Remove old jobs in small batches, one a look, as long as there are any."""
-        if now - self._purged_at >= PURGE_PERIOD_MS:
-            removed = await self._store.jobs.purge(self._app, self._settings.retention_ms, PURGE_BATCH)
-            if removed < PURGE_BATCH:
-                self._purged_at = now
+        if now - self._swept_at >= SWEEP_PERIOD_MS:
+            swept = await self._store.jobs.sweep(self._app, SWEEP_BATCH)
+            if not swept.more:
+                self._swept_at = now
 
 
 def _tell(taken: Iterable[Reaped]) -> None:

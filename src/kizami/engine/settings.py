@@ -11,9 +11,10 @@ from kizami.engine.lease import LeaseSettings
 class WorkerSettings:
     """How a worker behaves. Durations are milliseconds.
 
-    `concurrency` jobs at once; a silent job is reaped after its timeout + `grace_ms`; other processes on this machine
-    are looked at every `reap_ms`; every wait is cut to `poll_ms`, so that a stepped wall clock is noticed;
-    `stop_ms` is what running jobs get at a graceful stop; a payload function may take `payload_ms`.
+    `concurrency` jobs at once; `grace_ms` and `retention_ms` are the reaper_grace and the retention of performers that
+    declare none, where their app doesn't either; other processes on this machine are looked at every `reap_ms`; every
+    wait is cut to `poll_ms`, so that a stepped wall clock is noticed; `stop_ms` is what running jobs get at a graceful
+    stop; a payload function may take `payload_ms`.
     """
 
     concurrency: int = 100

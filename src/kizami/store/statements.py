@@ -57,5 +57,10 @@ class Dialect(dict[Statement, str]):
             self.setdefault(Statement(statement.area, name), self._compiled(text))
         return dict.__getitem__(self, statement) if dict.__contains__(self, statement) else self._unknown(statement)
 
+    def text(self, statement: Statement, pieces: Mapping[str, str]) -> str:
+        """Return a statement's text, with its pieces in it where it has some."""
+        text = self[statement]
+        return text.format(**{name: self._compiled(piece) for name, piece in pieces.items()}) if pieces else text
+
     def _unknown(self, statement: Statement) -> str:
         raise KeyError(f"{self._package} has no statement {statement.name} in sql/{statement.area}.sql")

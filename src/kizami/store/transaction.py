@@ -5,7 +5,7 @@ Rooms are written once against this; each store brings the text of the statement
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -68,11 +68,16 @@ class Answer(Protocol):
 class Transaction(Protocol):
     """A transaction in progress."""
 
-    def execute(self, statement: Statement, facts: Mapping[str, Any], /) -> Answer:
+    def execute(self, statement: Statement, facts: Mapping[str, Any], /, **pieces: str) -> Answer:
         """Run a named statement, which may always name :now (and :boot, :boot_id on SQLite).
 
-        Raises InvalidInputError for text that no store keeps, and StoreError.
+        `pieces`, constants of the room, fill what stands in braces. Raises InvalidInputError for a value that not
+        every store keeps, and StoreError.
         """
+        ...
+
+    def execute_many(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> int:
+        """Run a named statement for each of the rows, whose values it numbers; return how many rows were written."""
         ...
 
 

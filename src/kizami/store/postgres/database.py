@@ -32,7 +32,7 @@ class Database:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self._wakes: list[Callable[[], None]] = []
+        self._wakes: dict[object, Callable[[], None]] = {}
         self._lanes: dict[bool, _Lanes] = {}
         self._heart = Session(place)
         self._heart_lock = threading.Lock()
@@ -75,9 +75,15 @@ class Database:
         """Return the database's wall clock."""
         return await self.read(lambda _, moment: moment.now)
 
-    def on_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` on the event loop after a change that somebody may wait for."""
-        self._wakes.append(wake)
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` on the event loop after a change that somebody may wait for; return what ends that."""
+        token = object()
+        self._wakes[token] = wake
+
+        def forget() -> None:
+            self._wakes.pop(token, None)
+
+        return forget
 
     def announce(self) -> None:
         """Tell those who wait, in this process and in others, that there is something to look at."""
@@ -86,7 +92,7 @@ class Database:
 
     def wake(self) -> None:
         """Tell those who wait in this process."""
-        for wake in self._wakes:
+        for wake in tuple(self._wakes.values()):
             wake()
 
     def on_announce(self, tell_others: Callable[[], None]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kizami.store.postgres.database import Database
 from kizami.store.postgres.listener import Listener
 from kizami.store.postgres.migrate import require_current
+from kizami.store.rooms.bindings import BindingRoom
 from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
 from kizami.store.rooms.deliveries import DeliveryRoom
@@ -34,6 +35,7 @@ class PostgresStore:
         self._listener: Listener | None = None
         database = self._database = Database(place)
         self.jobs = JobRoom(database)
+        self.bindings = BindingRoom(database)
         self.schedules = ScheduleRoom(database)
         self.workers = WorkerRoom(database)
         self.leases = LeaseRoom(database)
@@ -63,9 +65,9 @@ class PostgresStore:
             await asyncio.to_thread(self._listener.stop)
             self._listener = None
 
-    def on_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` soon after this or another process changed something."""
-        self._database.on_change(wake)
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` soon after this or another process changed something; return what ends that."""
+        return self._database.on_change(wake)
 
     async def check(self) -> None:
         """Raise StoreError unless the database can be read and written now."""

@@ -9,7 +9,7 @@ from kizami.core.storable import require_storable
 from kizami.store.statements import Dialect
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from psycopg import Cursor
 
@@ -37,7 +37,14 @@ class PostgresTransaction:
         self.connection = connection
         self._time = {"now": moment.now}
 
-    def execute(self, statement: Statement, facts: Mapping[str, Any]) -> Cursor[Row]:
+    def execute(self, statement: Statement, facts: Mapping[str, Any], /, **pieces: str) -> Cursor[Row]:
         """Run a named statement. Raises InvalidInputError and psycopg.Error."""
         require_storable(facts)
-        return self.connection.execute(DIALECT[statement], {**self._time, **facts})
+        return self.connection.execute(DIALECT.text(statement, pieces), {**self._time, **facts})
+
+    def execute_many(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> int:
+        """Run a statement once for all rows: it unnests their columns, :c1 and so on. Raises psycopg.Error."""
+        if not rows:
+            return 0
+        columns = {f"c{number}": list(column) for number, column in enumerate(zip(*rows, strict=True), start=1)}
+        return self.connection.execute(DIALECT[statement], self._time | columns).rowcount

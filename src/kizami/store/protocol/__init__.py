@@ -15,13 +15,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kizami.store.protocol.bindings import Binding, BindingDeclaration, BindingDiagnostics, BindingStore
     from kizami.store.protocol.deliveries import (
         BoardClaim,
         BoardEdit,
         BoardPost,
         BoardRow,
         BoardStore,
-        CursorRow,
+        CursorMove,
         CursorStore,
         Delivery,
         DeliveryClaim,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     )
     from kizami.store.protocol.jobs import (
         Attempt,
+        Bulk,
+        BulkAnswer,
+        BulkOperation,
         Claim,
         ClaimedJob,
         Enqueued,
@@ -42,45 +46,60 @@ if TYPE_CHECKING:
         Job,
         JobFilter,
         JobPage,
+        JobSort,
         JobStore,
         NewJob,
         Origin,
         Outcome,
         Reaped,
+        Refused,
         Report,
+        Swept,
         Vouch,
     )
     from kizami.store.protocol.leases import Lease, LeaseFence, LeaseStore
     from kizami.store.protocol.schedules import (
         DuePage,
         DueSchedule,
+        Editions,
         Fire,
         FireOutcome,
         FireRecord,
+        Registration,
         Schedule,
         ScheduleDefinition,
         ScheduleStore,
+        Superseded,
         TickKind,
+        edition_fingerprint,
     )
     from kizami.store.protocol.store import Store
     from kizami.store.protocol.workers import Worker, WorkerStore
 
 __all__ = [
     "Attempt",
+    "Binding",
+    "BindingDeclaration",
+    "BindingDiagnostics",
+    "BindingStore",
     "BoardClaim",
     "BoardEdit",
     "BoardPost",
     "BoardRow",
     "BoardStore",
+    "Bulk",
+    "BulkAnswer",
+    "BulkOperation",
     "Claim",
     "ClaimedJob",
-    "CursorRow",
+    "CursorMove",
     "CursorStore",
     "Delivery",
     "DeliveryClaim",
     "DeliveryStore",
     "DuePage",
     "DueSchedule",
+    "Editions",
     "Enqueued",
     "Fire",
     "FireOutcome",
@@ -93,6 +112,7 @@ __all__ = [
     "Job",
     "JobFilter",
     "JobPage",
+    "JobSort",
     "JobStore",
     "Lease",
     "LeaseFence",
@@ -103,18 +123,23 @@ __all__ = [
     "Outcome",
     "OwedDelivery",
     "Reaped",
+    "Refused",
+    "Registration",
     "Report",
     "Schedule",
     "ScheduleDefinition",
     "ScheduleStore",
     "Store",
+    "Superseded",
+    "Swept",
     "TickKind",
     "Vouch",
     "Worker",
     "WorkerStore",
+    "edition_fingerprint",
 ]
 
-_ROOMS = ("jobs", "schedules", "leases", "deliveries", "workers", "store")
+_ROOMS = ("jobs", "bindings", "schedules", "leases", "deliveries", "workers", "store")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ from kizami.core.backoff import Backoff
 from kizami.core.options import FirstDue, Guarantee, JobOptions
 from kizami.core.states import JobState
 from kizami.core.times import EpochMs
+from kizami.store.protocol.bindings import BindingDeclaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,12 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be enqueued; `payload` is compact JSON, already checked against the performer's type."""
+    """A job to be enqueued; `payload` is compact JSON, already checked against the performer's type.
+
+    Its shard follows from its partition_key and its stored binding (`kizami.core.sharding.place`). `declaration` is
+    what the caller's code says of the binding: it is stored when nobody has declared the binding yet. Who doesn't have
+    the code gives none.
+    """
 
     app: str
     binding: str
@@ -33,16 +39,21 @@ class NewJob:
     payload: str
     options: JobOptions = field(default_factory=JobOptions)
     first_due: FirstDue = field(default_factory=FirstDue)
-    shard: int = 0
     origin: Origin | None = None
+    declaration: BindingDeclaration | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The answer to one enqueue; `existing` tells that a job of this identity was there already."""
+    """The answer to one enqueue.
+
+    `existing` tells that nothing was added: a job of this identity was there already, or the unique_key is reserved by
+    the job `job_id`. `state` is that job's (None: it has been removed, its reservation lives on).
+    """
 
     job_id: str
     existing: bool = False
+    state: JobState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +64,14 @@ class Claim:
     worker_id: str
     bindings: tuple[str, ...]
     limit: int
-    grace_ms: int = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
-    """A job handed to a worker; `key` and `claim` fence whatever the worker says of it later."""
+    """A job handed to a worker; `key` and `claim` fence whatever the worker says of it later.
+
+    `grace_ms` is its binding's reaper_grace at the claim: silent for timeout + grace, it is taken away.
+    """
 
     key: int
     claim: int
@@ -73,15 +86,20 @@ class ClaimedJob:
     options: JobOptions
     origin: Origin | None
     created_at: EpochMs
+    grace_ms: int = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """What there is to wait for: jobs ready now, and when the next waiting one becomes due."""
+    """What there is to wait for.
+
+    `ready`: a claim is worth a try, some shard has due jobs and a free place. `wake_at`: when that may change by
+    itself, the next waiting job's due time or the next token (None: only when something happens).
+    """
 
     now: EpochMs
     ready: bool
-    next_due_at: EpochMs | None
+    wake_at: EpochMs | None
 
 
 class Outcome(StrEnum):
@@ -186,11 +204,26 @@ class Job:
     worker_id: str | None
     origin: Origin | None
     attempts: tuple[Attempt, ...] = ()
+    concurrency_key: str | None = None
+    unique_key: str | None = None
+    partition_key: str | None = None
+
+
+class JobSort(StrEnum):
+    """What a list is sorted by. ENDED lists jobs that have ended, DUE those whose time has not come."""
+
+    CREATED = "created"
+    ENDED = "ended"
+    DUE = "due"
 
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs to list, newest first; `before` is the cursor that an earlier page gave."""
+    """Which jobs to list, newest (latest ended, latest due) first, or with `oldest_first` the other way round.
+
+    `before` is the opaque cursor that an earlier page of the same filter gave. `created_from` is inclusive,
+    `created_to` exclusive, epoch ms.
+    """
 
     app: str
     states: tuple[JobState, ...] = ()
@@ -198,6 +231,13 @@ class JobFilter:
     schedule: str | None = None
     before: str | None = None
     limit: int = 50
+    job_id: str | None = None
+    unique_key: str | None = None
+    concurrency_key: str | None = None
+    created_from: EpochMs | None = None
+    created_to: EpochMs | None = None
+    sort: JobSort = JobSort.CREATED
+    oldest_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,19 +248,81 @@ class JobPage:
     next_cursor: str | None
 
 
+class BulkOperation(StrEnum):
+    """What can be done to many jobs at once."""
+
+    RETRY = "retry"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """An operation on at most 200 jobs: those named, or the first that a filter finds (its limit and cursor aside).
+
+    By filter, only jobs in a state that the operation accepts are looked at, oldest first.
+    """
+
+    app: str
+    operation: BulkOperation
+    job_ids: tuple[str, ...] = ()
+    wanted: JobFilter | None = None
+    limit: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why one job of a bulk operation was left as it was: the code and the text of the error."""
+
+    job_id: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class BulkAnswer:
+    """What a bulk operation did; `remaining` counts the jobs that its filter still finds.
+
+    The count stops at 10,000; `remaining_exact` tells whether it got to the end.
+    """
+
+    done: tuple[str, ...]
+    refused: tuple[Refused, ...] = ()
+    remaining: int = 0
+    remaining_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one bounded batch of housekeeping did; `more` tells that another is due now."""
+
+    jobs: int
+    reservations: int
+    more: bool
+
+
 class JobStore(Protocol):
     """Operations on jobs."""
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
-        """Add jobs in order, all or none; one whose id exists already is answered with that id."""
+        """Add jobs in order, all or none.
+
+        One whose id exists, or whose unique_key is reserved, is answered with the existing job; the look-up and the
+        insert are one step under any concurrency. Raises NotFoundError for a binding that neither anybody has declared
+        nor the job itself declares, InvalidInputError where keys don't fit it (`place`).
+        """
         ...
 
     async def horizon(self, app: str, bindings: tuple[str, ...]) -> Horizon:
-        """Tell whether anything can be claimed, and if not, when that changes by itself."""
+        """Tell whether a claim is worth a try, and if not, when that changes by itself. Only reads."""
         ...
 
     async def claim(self, claim: Claim) -> tuple[ClaimedJob, ...]:
-        """Hand up to `limit` ready jobs to a worker: highest effective priority first, each to one worker only."""
+        """Hand up to `limit` jobs to a worker, each to one worker only, within the policies of their bindings.
+
+        Due jobs are promoted from waiting to ready first, all of them; then, in one transaction,
+        `kizami.core.dispatch.admit` chooses in the order of dispatch (`Policy.place`, then key), and jobs whose
+        concurrency_key is full move from ready to blocked. The answer is in the order of dispatch.
+        """
         ...
 
     async def start(self, key: int, claim: int) -> bool:
@@ -242,8 +344,8 @@ class JobStore(Protocol):
         """Record a worker's sign of life and those of its jobs, from a thread that isn't the event loop."""
         ...
 
-    async def reap(self, app: str, trusted_ms: int, grace_ms: int) -> tuple[Reaped, ...]:
-        """Take jobs whose silence exceeds timeout + grace, or whose worker isn't registered any more.
+    async def reap(self, app: str, trusted_ms: int) -> tuple[Reaped, ...]:
+        """Take jobs whose silence exceeds timeout + reaper_grace, or whose worker isn't registered any more.
 
         `trusted_ms` is for how long the caller has been watching without a gap; a job is only reaped for silence when
         that is at least its own timeout + grace.
@@ -251,11 +353,28 @@ class JobStore(Protocol):
         ...
 
     async def retry(self, app: str, job_id: str) -> None:
-        """Schedule a FAILED or STALLED job again, with max_attempts more; raise NotFoundError or WrongStateError."""
+        """Schedule a FAILED or STALLED job again, with max_attempts more.
+
+        Raises NotFoundError, WrongStateError, and GoneError where the id itself tells that its retention has passed.
+        """
         ...
 
     async def cancel(self, app: str, job_id: str) -> None:
-        """Cancel a SCHEDULED job; raise NotFoundError or WrongStateError."""
+        """Cancel a SCHEDULED job. Raises NotFoundError, GoneError or WrongStateError."""
+        ...
+
+    async def reschedule(self, app: str, job_id: str, first_due: FirstDue) -> None:
+        """Move a SCHEDULED job to another due time; id, attempts and unique reservation stay.
+
+        Its place in the order is that of a job that first becomes due then. Raises as `cancel` does.
+        """
+        ...
+
+    async def bulk(self, bulk: Bulk) -> BulkAnswer:
+        """Retry or cancel many jobs in one transaction, each by itself: one that is refused doesn't stop the others.
+
+        Raises InvalidInputError for more than 200, or for neither or both of ids and filter.
+        """
         ...
 
     async def get(self, app: str, job_id: str) -> Job | None:
@@ -263,13 +382,13 @@ class JobStore(Protocol):
         ...
 
     async def list(self, wanted: JobFilter) -> JobPage:
-        """Return a page of jobs, newest first, without their attempt logs."""
+        """Return a page of jobs without their attempt logs; as fast among millions as among few."""
         ...
 
     async def count_by_state(self, app: str) -> dict[str, dict[JobState, int]]:
-        """Return, per binding, how many jobs are in each state."""
+        """Return, per binding, how many jobs are in each state; kept counted, never counted out."""
         ...
 
-    async def purge(self, app: str, ended_for_ms: int, limit: int) -> int:
-        """Remove at most `limit` jobs that ended at least that long ago; return how many were removed."""
+    async def sweep(self, app: str, limit: int) -> Swept:
+        """Remove at most `limit` ended jobs past their binding's retention, and as many ended reservations."""
         ...

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kizami.store.protocol.bindings import BindingStore
     from kizami.store.protocol.deliveries import BoardStore, CursorStore, DeliveryStore, GateStore
     from kizami.store.protocol.jobs import JobStore
     from kizami.store.protocol.leases import LeaseStore
@@ -20,6 +21,11 @@ class Store(Protocol):
     @property
     def jobs(self) -> JobStore:
         """Return the room of jobs."""
+        ...
+
+    @property
+    def bindings(self) -> BindingStore:
+        """Return the room of bindings."""
         ...
 
     @property
@@ -65,8 +71,11 @@ class Store(Protocol):
         """Finish what is waiting and disconnect."""
         ...
 
-    def on_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` (on the event loop) soon after this or another process changed something worth a look."""
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` (on the event loop) soon after this or another process changed something worth a look.
+
+        Return what ends that; safe to call twice.
+        """
         ...
 
     async def check(self) -> None:

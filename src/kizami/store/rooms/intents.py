@@ -24,7 +24,7 @@ def fenced(app: str, fence: LeaseFence | None, moment: Moment, **facts: object) 
 def record(transaction: Transaction, facts: Facts, attempt: int) -> Intent:
     """Commit that a post is about to be tried."""
     transaction.execute(_SQL["record"], {**facts, "attempt": attempt})
-    return Intent(attempt, facts["channel"], facts["now"])
+    return Intent(attempt, facts["channel"], facts["now"], facts["slack_at"])
 
 
 def unsettled(transaction: Transaction, facts: Facts) -> tuple[Intent, ...]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import InvalidInputError
 from kizami.core.names import split_job_id
+from kizami.core.states import JobState
 from kizami.store.protocol import Attempt, Job, JobFilter, JobPage, Outcome
 from kizami.store.rooms.job_rows import job
+from kizami.store.rooms.job_search import cursor_of, find_keys
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
@@ -17,8 +20,6 @@ if TYPE_CHECKING:
 
 SQL: Final = load("jobs")
 PAGE_MAX: Final = 200
-CURSOR_DIGITS_MAX: Final = 18
-LATEST_KEY: Final = 2**63 - 1
 
 
 def get(transaction: Transaction, app: str, wanted: str) -> Job | None:
@@ -33,26 +34,19 @@ def get(transaction: Transaction, app: str, wanted: str) -> Job | None:
 
 
 def page(transaction: Transaction, wanted: JobFilter) -> JobPage:
-    """Return a page of jobs, newest first; the cursor is the last key shown, so pages stay put under writes."""
+    """Return a page of jobs; the cursor is the place of the last one shown, so pages stay put under writes."""
     if not 1 <= wanted.limit <= PAGE_MAX:
         raise InvalidInputError(f"limit is {wanted.limit}.", remedy=f"Give 1 to {PAGE_MAX}.", path="limit")
-    facts = {
-        "app": wanted.app,
-        "binding": wanted.binding,
-        "schedule": wanted.schedule,
-        "states": json.dumps(wanted.states) if wanted.states else None,
-        "before": LATEST_KEY if wanted.before is None else _cursor(wanted.before),
-        "limit": wanted.limit + 1,
-    }
-    rows = transaction.execute(SQL["page"], facts).fetchall()
-    shown = rows[: wanted.limit]
-    more = str(shown[-1]["key"]) if len(rows) > wanted.limit else None
-    return JobPage(tuple(job(row) for row in shown), more)
+    found = find_keys(transaction, replace(wanted, limit=wanted.limit + 1))
+    shown = found[: wanted.limit]
+    rows = transaction.execute(SQL["by_keys"], {"keys": json.dumps([key for _, key in shown])})
+    more = cursor_of(wanted, shown[-1]) if len(found) > wanted.limit else None
+    return JobPage(tuple(job(row) for row in rows), more)
 
 
-def _cursor(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= CURSOR_DIGITS_MAX:
-        return int(text)
-    raise InvalidInputError(
-        f"{text!r} is not a cursor.", remedy="Use the next_cursor of an earlier page.", path="before"
-    )
+def count_by_state(transaction: Transaction, app: str) -> dict[str, dict[JobState, int]]:
+    """Return, per binding, how many jobs are in each state."""
+    counts: dict[str, dict[JobState, int]] = {}
+    for binding, state, count in transaction.execute(SQL["counts"], {"app": app}):
+        counts.setdefault(binding, {})[JobState(state)] = count
+    return counts

@@ -3,76 +3,50 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from kizami.core.backoff import Backoff
 from kizami.core.names import job_id
 from kizami.core.options import Guarantee, JobOptions
 from kizami.core.states import JobState
-from kizami.store.protocol import ClaimedJob, Job, NewJob, Origin
+from kizami.store.protocol import ClaimedJob, Job, Origin
+from kizami.store.rooms.job_insert import KEY_BITS
 
 if TYPE_CHECKING:
+    from kizami.core.times import EpochMs
     from kizami.store.protocol import Attempt
     from kizami.store.transaction import Row
-
-AGING_MS = 60_000
-"""Waiting this long is worth one priority point, so a job's place is one number that never changes."""
 
 _DEFAULT_BACKOFF = Backoff()
 
 
-def insert_values(job: NewJob, now: int) -> dict[str, Any]:
-    """Return the parameters of the statement `insert`."""
-    due_at = job.first_due.run_at_ms
-    if due_at is None:
-        due_at = now + (job.first_due.delay_ms or 0)
-    options, origin = job.options, job.origin
-    return {
-        "app": job.app,
-        "binding": job.binding,
-        "shard": job.shard,
-        "local_id": job.local_id,
-        "pile": "ready" if due_at <= now else "waiting",
-        "priority": options.priority,
-        "order_key": max(due_at, now) - options.priority * AGING_MS,
-        "due_at": due_at,
-        "max_attempts": options.max_attempts,
-        "guarantee": str(options.guarantee),
-        "timeout_ms": options.timeout_ms,
-        "backoff": None if options.backoff == _DEFAULT_BACKOFF else json.dumps(asdict(options.backoff)),
-        "payload": job.payload,
-        "schedule": origin.schedule if origin else None,
-        "scheduled_at": origin.scheduled_at if origin else None,
-        "manual": int(origin.manual) if origin else 0,
-        "lease": origin.lease if origin else None,
-        "now": now,
-    }
-
-
-def claimed_job(row: Row) -> ClaimedJob:
-    """Return what a worker gets of a claimed row."""
+def claimed_job(row: Row, shard: Row, grace_ms: int) -> ClaimedJob:
+    """Return what a worker gets of a row that the statement `claim` returned."""
+    (key, claim, _, local_id, payload, attempt, allowed, retries, snoozes, priority, max_attempts, *rest) = row
+    (backoff, timeout_ms, guarantee, concurrency_key, unique_key, partition_key, *origin) = rest
+    keys = (concurrency_key, unique_key, partition_key)
     return ClaimedJob(
-        key=row["key"],
-        claim=row["claim"],
-        app=row["app"],
-        job_id=job_id(row["binding"], row["shard"], row["local_id"]),
-        binding=row["binding"],
-        payload=row["payload"],
-        attempt=row["attempt"],
-        attempts_allowed=row["attempts_allowed"],
-        retries=row["retries"],
-        snoozes=row["snoozes"],
-        options=JobOptions(
-            row["priority"],
-            row["max_attempts"],
-            _backoff(row["backoff"]),
-            row["timeout_ms"],
-            Guarantee(row["guarantee"]),
-        ),
-        origin=_origin(row),
-        created_at=row["created_at"],
+        key,
+        claim,
+        shard["app"],
+        job_id(shard["binding"], shard["shard"], local_id),
+        shard["binding"],
+        payload,
+        attempt,
+        allowed,
+        retries,
+        snoozes,
+        _options(priority, max_attempts, backoff, timeout_ms, guarantee, *keys),
+        _origin(*origin),
+        created_at(key),
+        grace_ms,
     )
+
+
+def created_at(key: int) -> EpochMs:
+    """Return when a job was created: its key tells."""
+    return key >> KEY_BITS
 
 
 def job(row: Row, attempts: tuple[Attempt, ...] = ()) -> Job:
@@ -90,7 +64,7 @@ def job(row: Row, attempts: tuple[Attempt, ...] = ()) -> Job:
         timeout_ms=row["timeout_ms"],
         backoff=_backoff(row["backoff"]),
         due_at=row["due_at"],
-        created_at=row["created_at"],
+        created_at=created_at(row["key"]),
         started_at=row["started_at"],
         ended_at=row["ended_at"],
         progress=row["progress"],
@@ -98,8 +72,35 @@ def job(row: Row, attempts: tuple[Attempt, ...] = ()) -> Job:
         result_note=row["result_note"],
         error=row["error"],
         worker_id=row["worker_id"],
-        origin=_origin(row),
+        origin=_origin(row["schedule"], row["scheduled_at"], row["manual"], row["lease"]),
         attempts=attempts,
+        concurrency_key=row["concurrency_key"],
+        unique_key=row["unique_key"],
+        partition_key=row["partition_key"],
+    )
+
+
+@lru_cache(maxsize=1_024)
+def _options(
+    priority: int,
+    max_attempts: int,
+    backoff: str | None,
+    timeout_ms: int,
+    guarantee: str,
+    concurrency_key: str | None,
+    unique_key: str | None,
+    partition_key: str | None,
+) -> JobOptions:
+    """Return the options of a claimed job; most jobs of a binding share theirs."""
+    return JobOptions(
+        priority,
+        max_attempts,
+        _backoff(backoff),
+        timeout_ms,
+        Guarantee(guarantee),
+        concurrency_key,
+        unique_key,
+        partition_key=partition_key,
     )
 
 
@@ -107,7 +108,5 @@ def _backoff(text: str | None) -> Backoff:
     return _DEFAULT_BACKOFF if text is None else Backoff(**json.loads(text))
 
 
-def _origin(row: Row) -> Origin | None:
-    if row["schedule"] is None:
-        return None
-    return Origin(row["schedule"], row["scheduled_at"], manual=bool(row["manual"]), lease=row["lease"])
+def _origin(schedule: str | None, scheduled_at: int, manual: int, lease: str | None) -> Origin | None:
+    return None if schedule is None else Origin(schedule, scheduled_at, manual=bool(manual), lease=lease)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from kizami.core.names import job_id
 from kizami.core.options import Guarantee
 from kizami.core.states import JobState, require_move
-from kizami.store.protocol import Outcome, Reaped, Report
-from kizami.store.rooms.job_reports import log_attempt
+from kizami.store.protocol import Outcome, Reaped
+from kizami.store.rooms.job_blocked import unblock
+from kizami.store.rooms.job_counts import READY, Tally
+from kizami.store.rooms.job_reports import log_attempts
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
@@ -16,41 +18,45 @@ if TYPE_CHECKING:
 
 
 SQL: Final = load("jobs")
-_WORKERS: Final = load("workers")
+WORKERS: Final = load("workers")
 
 
-def silent_keys(
-    transaction: Transaction, moment: Moment, app: str, trusted_ms: int, grace_ms: int
-) -> list[tuple[int, str]]:
-    """Return (key, reason) of the jobs that may be taken now."""
-    known = {row["worker_id"] for row in transaction.execute(_WORKERS["list"], {"app": app})}
-    found: list[tuple[int, str]] = []
-    for row in transaction.execute(SQL["active"], {"app": app}):
+def silent(transaction: Transaction, moment: Moment, app: str, trusted_ms: int) -> list[tuple[Row, str]]:
+    """Return the jobs that may be taken now, each with the reason."""
+    known = {row["worker_id"] for row in transaction.execute(WORKERS["list"], {"app": app})}
+    found: list[tuple[Row, str]] = []
+    for row in transaction.execute(SQL["active_of_app"], {"app": app}).fetchall():
         if row["worker_id"] not in known:
-            found.append((row["key"], f"worker {row['worker_id']} is not registered any more"))
+            found.append((row, f"worker {row['worker_id']} is not registered any more"))
         elif row["boot_id"] != moment.boot_id:
-            found.append((row["key"], f"the machine of worker {row['worker_id']} has been restarted"))
-        elif _is_silent(row, moment, trusted_ms, grace_ms):
-            found.append((row["key"], f"worker {row['worker_id']} was silent for longer than timeout + grace"))
+            found.append((row, f"the machine of worker {row['worker_id']} has been restarted"))
+        elif _is_silent(row, trusted_ms):
+            found.append((row, f"worker {row['worker_id']} was silent for longer than timeout + grace"))
     return found
 
 
-def take_silent(
-    transaction: Transaction, moment: Moment, app: str, trusted_ms: int, grace_ms: int
-) -> tuple[Reaped, ...]:
+def take_silent(transaction: Transaction, moment: Moment, app: str, trusted_ms: int) -> tuple[Reaped, ...]:
     """Take them: at-most-once to STALLED, at-least-once to SCHEDULED or, when exhausted, FAILED."""
-    reasons = dict(silent_keys(transaction, moment, app, trusted_ms, grace_ms))
-    rows = [row for row in transaction.execute(SQL["active"], {"app": app}).fetchall() if row["key"] in reasons]
-    return tuple(take(transaction, moment, row, reasons[row["key"]]) for row in rows)
+    return _take_all(transaction, moment, silent(transaction, moment, app, trusted_ms))
 
 
 def take_of_worker(transaction: Transaction, moment: Moment, app: str, worker_id: str) -> tuple[Reaped, ...]:
     """Take every job of a worker whose process is known to have ended."""
-    rows = transaction.execute(SQL["active_of_worker"], {"app": app, "worker_id": worker_id}).fetchall()
-    return tuple(take(transaction, moment, row, f"the process of worker {worker_id} has ended") for row in rows)
+    reason = f"the process of worker {worker_id} has ended"
+    rows = transaction.execute(SQL["active_of_app"], {"app": app}).fetchall()
+    return _take_all(transaction, moment, [(row, reason) for row in rows if row["worker_id"] == worker_id])
 
 
-def take(transaction: Transaction, moment: Moment, row: Row, reason: str) -> Reaped:
+def _take_all(transaction: Transaction, moment: Moment, rows: list[tuple[Row, str]]) -> tuple[Reaped, ...]:
+    tally = Tally()
+    taken = tuple(_take(transaction, moment, tally, row, reason) for row, reason in rows)
+    freed = [(row["shard_key"], row["concurrency_key"]) for row, _ in rows if row["concurrency_key"] is not None]
+    unblock(transaction, tally, freed)
+    tally.write(transaction)
+    return taken
+
+
+def _take(transaction: Transaction, moment: Moment, tally: Tally, row: Row, reason: str) -> Reaped:
     """Take one job; its old claim number is worth nothing from here on."""
     current, target = JobState(row["state"]), _target(row)
     public = job_id(row["binding"], row["shard"], row["local_id"])
@@ -58,10 +64,8 @@ def take(transaction: Transaction, moment: Moment, row: Row, reason: str) -> Rea
     again = target is JobState.SCHEDULED
     error = f"unconfirmed: {reason}"
     outcome = Outcome.STALLED if target is JobState.STALLED else Outcome.LOST
-    report = Report(
-        row["key"], row["claim"], target, outcome, error=error, started_at=row["started_at"], ended_at=moment.now
-    )
-    log_attempt(transaction, row, report)
+    line = (row["key"], row["attempt"], row["claim"], outcome.value, error, row["worker_id"], row["started_at"])
+    log_attempts(transaction, [(*line, moment.now)])
     values = {
         "key": row["key"],
         "claim": row["claim"],
@@ -73,6 +77,7 @@ def take(transaction: Transaction, moment: Moment, row: Row, reason: str) -> Rea
         "ended_at": None if again else moment.now,
     }
     transaction.execute(SQL["take"], values)
+    tally.move(row["shard_key"], (row["state"], ""), READY if again else (str(target), ""))
     return Reaped(public, target, row["worker_id"], reason)
 
 
@@ -82,6 +87,6 @@ def _target(row: Row) -> JobState:
     return JobState.SCHEDULED if row["attempt"] < row["attempts_allowed"] else JobState.FAILED
 
 
-def _is_silent(row: Row, moment: Moment, trusted_ms: int, grace_ms: int) -> bool:
-    watched_long_enough = trusted_ms >= row["timeout_ms"] + grace_ms
-    return watched_long_enough and int(row["alive_until_boot"]) < moment.boot
+def _is_silent(row: Row, trusted_ms: int) -> bool:
+    watched_long_enough = trusted_ms >= row["timeout_ms"] + row["grace_ms"]
+    return watched_long_enough and int(row["silent_ms"]) > 0

@@ -3,47 +3,50 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from kizami.core.errors import NotFoundError
-from kizami.core.names import job_id, split_job_id
-from kizami.core.states import Actor, JobState, require_move
-from kizami.store.protocol import Enqueued, Horizon
-from kizami.store.rooms import job_queries, job_reports, job_taking
-from kizami.store.rooms.job_rows import claimed_job, insert_values
+from kizami.core.states import JobState
+from kizami.store.rooms import (
+    job_claims,
+    job_insert,
+    job_operations,
+    job_queries,
+    job_reports,
+    job_sweep,
+    job_taking,
+    workers,
+)
+from kizami.store.rooms.job_counts import QUEUED, RUNNING, Tally
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
+    from kizami.core.options import FirstDue
     from kizami.store.protocol import (
+        Bulk,
+        BulkAnswer,
         Claim,
         ClaimedJob,
+        Enqueued,
         Heartbeat,
+        Horizon,
         Job,
         JobFilter,
         JobPage,
         NewJob,
         Reaped,
         Report,
+        Swept,
         Vouch,
     )
-    from kizami.store.transaction import Database, Moment, Transaction
+    from kizami.store.transaction import Database, Moment, Row, Transaction
 
 SQL: Final = load("jobs")
-_WORKERS: Final = load("workers")
-PROMOTE_MAX: Final = 1_000
-
-
-def insert_job(transaction: Transaction, job: NewJob, now: int) -> tuple[Enqueued, int | None]:
-    """Add a job inside the caller's transaction; the key is None when one of this identity was there already."""
-    row = transaction.execute(SQL["insert"], insert_values(job, now)).fetchone()
-    public = job_id(job.binding, job.shard, job.local_id)
-    return Enqueued(public, existing=row is None), None if row is None else row["key"]
 
 
 class JobRoom:
-    """Operations on jobs, each one transaction."""
+    """Operations on jobs, each one transaction; see `JobStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -51,32 +54,43 @@ class JobRoom:
     async def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Add jobs in order, all or none."""
         answers = await self._database.write(
-            lambda transaction, moment: tuple(insert_job(transaction, job, moment.now)[0] for job in jobs),
+            lambda transaction, moment: tuple(job_insert.insert_jobs(transaction, moment, jobs)),
         )
         self._database.announce()
         return answers
 
     async def horizon(self, app: str, bindings: tuple[str, ...]) -> Horizon:
-        """Tell whether anything can be claimed, and if not, when that changes by itself."""
-        return await self._database.read(lambda transaction, moment: _horizon(transaction, moment, app, bindings))
+        """Tell whether a claim is worth a try, and if not, when that changes by itself."""
+        return await self._database.read(
+            lambda transaction, moment: job_claims.horizon(transaction, moment, app, bindings),
+        )
 
     async def claim(self, claim: Claim) -> tuple[ClaimedJob, ...]:
-        """Hand ready jobs to a worker, oldest effective priority first."""
-        return await self._database.write(lambda transaction, moment: _claim(transaction, moment, claim))
+        """Hand ready jobs to a worker; in several transactions where much has to be promoted or passed over first."""
+        while claim.limit > 0:
+            taken = await self._database.write(lambda transaction, moment: job_claims.claim(transaction, moment, claim))
+            if taken.jobs or not taken.again:
+                return taken.jobs
+        return ()
 
     async def start(self, key: int, claim: int) -> bool:
         """Move an at-most-once job to RUNNING."""
 
         def operation(transaction: Transaction, moment: Moment) -> bool:
             values = {"key": key, "claim": claim, "now": moment.now}
-            return transaction.execute(SQL["start"], values).rowcount == 1
+            moved = transaction.execute(SQL["start"], values).fetchall()
+            tally = Tally()
+            for (shard_key,) in moved:
+                tally.move(shard_key, QUEUED, RUNNING)
+            tally.write(transaction)
+            return bool(moved)
 
         return await self._database.write(operation)
 
     async def report(self, reports: Sequence[Report]) -> tuple[bool, ...]:
         """Record outcomes, each fenced by its claim number."""
         answers = await self._database.write(
-            lambda transaction, moment: tuple(job_reports.record(transaction, moment, report) for report in reports),
+            lambda transaction, moment: job_reports.record(transaction, moment, reports),
         )
         if any(report.state is JobState.SCHEDULED for report in reports):
             self._database.announce()
@@ -84,139 +98,83 @@ class JobRoom:
 
     async def heartbeat(self, heartbeats: Sequence[Heartbeat]) -> tuple[bool, ...]:
         """Record signs of life."""
-        return await self._database.write(
-            lambda transaction, moment: tuple(
-                _alive(transaction, moment, beat.key, beat.claim, beat.alive_ms, beat.progress) for beat in heartbeats
-            ),
-        )
+        beats = [(beat.key, beat.claim, beat.alive_ms, beat.progress) for beat in heartbeats]
+        landed = await self._database.write(lambda transaction, _: _alive(transaction, beats))
+        return tuple((beat.key, beat.claim) in landed for beat in heartbeats)
 
     def vouch_blocking(self, worker_id: str, vouches: Sequence[Vouch]) -> None:
         """Record a worker's sign of life and its jobs', from a thread."""
+        beats = [(vouch.key, vouch.claim, vouch.alive_ms, None) for vouch in vouches]
 
-        def operation(transaction: Transaction, moment: Moment) -> None:
-            transaction.execute(_WORKERS["seen"], {"worker_id": worker_id, "now": moment.now})
-            for vouch in vouches:
-                _alive(transaction, moment, vouch.key, vouch.claim, vouch.alive_ms, None)
+        def operation(transaction: Transaction, _: Moment) -> None:
+            workers.mark_seen(transaction, worker_id)
+            _alive(transaction, beats)
 
         self._database.write_blocking(operation)
 
-    async def reap(self, app: str, trusted_ms: int, grace_ms: int) -> tuple[Reaped, ...]:
+    async def reap(self, app: str, trusted_ms: int) -> tuple[Reaped, ...]:
         """Take jobs from workers that fell silent or aren't registered any more."""
         silent = await self._database.read(
-            lambda transaction, moment: job_taking.silent_keys(transaction, moment, app, trusted_ms, grace_ms),
+            lambda transaction, moment: job_taking.silent(transaction, moment, app, trusted_ms),
         )
         if not silent:
             return ()
         taken = await self._database.write(
-            lambda transaction, moment: job_taking.take_silent(transaction, moment, app, trusted_ms, grace_ms),
+            lambda transaction, moment: job_taking.take_silent(transaction, moment, app, trusted_ms),
         )
         self._database.announce()
         return taken
 
-    async def retry(self, app: str, wanted: str) -> None:
+    async def retry(self, app: str, job_id: str) -> None:
         """Schedule a FAILED or STALLED job again."""
-        await self._database.write(lambda transaction, moment: _operate(transaction, moment, app, wanted, "retry"))
-        self._database.announce()
+        await self._operate(app, job_id, job_operations.retry)
 
-    async def cancel(self, app: str, wanted: str) -> None:
+    async def cancel(self, app: str, job_id: str) -> None:
         """Cancel a SCHEDULED job."""
-        await self._database.write(lambda transaction, moment: _operate(transaction, moment, app, wanted, "cancel"))
+        await self._operate(app, job_id, job_operations.cancel)
 
-    async def get(self, app: str, wanted: str) -> Job | None:
+    async def reschedule(self, app: str, job_id: str, first_due: FirstDue) -> None:
+        """Move a SCHEDULED job to another due time."""
+
+        def move(transaction: Transaction, moment: Moment, row: Row) -> None:
+            job_operations.reschedule(transaction, moment, row, first_due)
+
+        await self._operate(app, job_id, move)
+
+    async def bulk(self, bulk: Bulk) -> BulkAnswer:
+        """Retry or cancel many jobs in one transaction, each by itself."""
+        answer = await self._database.write(
+            lambda transaction, moment: job_operations.bulk(transaction, moment, bulk),
+        )
+        self._database.announce()
+        return answer
+
+    async def get(self, app: str, job_id: str) -> Job | None:
         """Return a job with its attempt log."""
-        return await self._database.read(lambda transaction, _: job_queries.get(transaction, app, wanted))
+        return await self._database.read(lambda transaction, _: job_queries.get(transaction, app, job_id))
 
     async def list(self, wanted: JobFilter) -> JobPage:
-        """Return a page of jobs, newest first."""
+        """Return a page of jobs."""
         return await self._database.read(lambda transaction, _: job_queries.page(transaction, wanted))
 
     async def count_by_state(self, app: str) -> dict[str, dict[JobState, int]]:
         """Return, per binding, how many jobs are in each state."""
+        return await self._database.read(lambda transaction, _: job_queries.count_by_state(transaction, app))
 
-        def operation(transaction: Transaction, _: Moment) -> dict[str, dict[JobState, int]]:
-            counts: dict[str, dict[JobState, int]] = {}
-            for binding, state, count in transaction.execute(SQL["count_by_state"], {"app": app}):
-                counts.setdefault(binding, {})[JobState(state)] = count
-            return counts
+    async def sweep(self, app: str, limit: int) -> Swept:
+        """Remove ended jobs past their retention, and ended reservations."""
+        return await self._database.write(lambda transaction, moment: job_sweep.sweep(transaction, moment, app, limit))
 
-        return await self._database.read(operation)
-
-    async def purge(self, app: str, ended_for_ms: int, limit: int) -> int:
-        """Remove ended jobs past their retention."""
-        return await self._database.write(
-            lambda transaction, moment: (
-                transaction.execute(
-                    SQL["purge"],
-                    {"app": app, "before": moment.now - ended_for_ms, "limit": limit},
-                ).rowcount
-            ),
+    async def _operate(self, app: str, job_id: str, operate: Callable[[Transaction, Moment, Row], None]) -> None:
+        await self._database.write(
+            lambda transaction, moment: operate(transaction, moment, job_operations.find(transaction, app, job_id)),
         )
+        self._database.announce()
 
 
-def _horizon(transaction: Transaction, moment: Moment, app: str, bindings: tuple[str, ...]) -> Horizon:
-    row = transaction.execute(SQL["next_due"], {"app": app}).fetchone()
-    next_due = row["due_at"] if row else None
-    wanted = frozenset(bindings)
-    ready = any(binding in wanted for binding, _ in _ready_shards(transaction, app))
-    return Horizon(moment.now, ready=ready or (next_due is not None and next_due <= moment.now), next_due_at=next_due)
-
-
-def _ready_shards(transaction: Transaction, app: str) -> Iterator[tuple[str, int]]:
-    values = {"app": app, "binding": "", "shard": 0}
-    while (row := transaction.execute(SQL["next_ready_shard"], values).fetchone()) is not None:
-        values |= {"binding": row["binding"], "shard": row["shard"]}
-        yield row["binding"], row["shard"]
-
-
-def _claim(transaction: Transaction, moment: Moment, claim: Claim) -> tuple[ClaimedJob, ...]:
-    transaction.execute(SQL["promote"], {"app": claim.app, "now": moment.now, "limit": PROMOTE_MAX})
-    keys = _first_ready(transaction, claim)
-    values: dict[str, Any] = {
-        "keys": json.dumps(keys),
-        "worker_id": claim.worker_id,
-        "boot_id": moment.boot_id,
-        "boot": moment.boot,
-        "now": moment.now,
-        "grace_ms": claim.grace_ms,
-    }
-    rows = {row["key"]: row for row in transaction.execute(SQL["claim"], values)}
-    return tuple(claimed_job(rows[key]) for key in keys if key in rows)
-
-
-def _first_ready(transaction: Transaction, claim: Claim) -> list[int]:
-    """Return the keys of the ready jobs that go first, over all bindings and shards together."""
-    wanted = frozenset(claim.bindings)
-    candidates: list[tuple[int, int]] = []
-    for binding, shard in _ready_shards(transaction, claim.app):
-        if binding in wanted:
-            values = {"app": claim.app, "binding": binding, "shard": shard, "limit": claim.limit}
-            rows = transaction.execute(SQL["ready_of_shard"], values)
-            candidates += [(row["order_key"], row["key"]) for row in rows]
-    return [key for _, key in sorted(candidates)[: claim.limit]]
-
-
-def _alive(
-    transaction: Transaction, moment: Moment, key: int, claim: int, alive_ms: int, progress: float | None
-) -> bool:
-    values = {
-        "key": key,
-        "claim": claim,
-        "boot": moment.boot,
-        "boot_id": moment.boot_id,
-        "alive_ms": alive_ms,
-        "progress": progress,
-    }
-    return transaction.execute(SQL["alive"], values).rowcount == 1
-
-
-def _operate(transaction: Transaction, moment: Moment, app: str, wanted: str, statement: str) -> None:
-    binding, shard, local_id = split_job_id(wanted)
-    identity = {"app": app, "binding": binding, "shard": shard, "local_id": local_id}
-    row = transaction.execute(SQL["by_identity"], identity).fetchone()
-    if row is None:
-        raise NotFoundError(
-            f"There is no job {wanted}.", remedy="List the jobs; one that ended long ago is removed.", job_id=wanted
-        )
-    target = JobState.SCHEDULED if statement == "retry" else JobState.CANCELLED
-    require_move(wanted, JobState(row["state"]), target, Actor.OPERATOR)
-    transaction.execute(SQL[statement], {"key": row["key"], "now": moment.now})
+def _alive(transaction: Transaction, beats: Sequence[tuple[int, int, int, float | None]]) -> set[tuple[int, int]]:
+    """Keep jobs alive; return the (key, claim) of those that still are this worker's."""
+    if not beats:
+        return set()
+    landed = transaction.execute(SQL["alive"], {"beats": json.dumps(beats)})
+    return {(row["key"], row["claim"]) for row in landed}

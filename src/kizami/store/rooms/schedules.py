@@ -8,15 +8,16 @@ from kizami.core.errors import NotFoundError
 from kizami.core.names import job_id
 from kizami.core.states import OUTSTANDING
 from kizami.store.protocol import DuePage, DueSchedule
-from kizami.store.rooms import fires, plans
-from kizami.store.rooms.schedule_rows import definition_values, fire_record, schedule
+from kizami.store.protocol.schedules import SILENT_MS
+from kizami.store.rooms import editions, fires, plans
+from kizami.store.rooms.schedule_rows import fire_record, schedule
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kizami.core.times import EpochMs
-    from kizami.store.protocol import Fire, FireRecord, Schedule, ScheduleDefinition
+    from kizami.store.protocol import Editions, Fire, FireRecord, Registration, Schedule, ScheduleDefinition
     from kizami.store.transaction import Database, Moment, Row, Transaction
 
 SQL: Final = load("schedules")
@@ -28,13 +29,26 @@ class ScheduleRoom:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def register(self, app: str, definitions: Sequence[ScheduleDefinition]) -> dict[str, int]:
-        """Make the stored schedules equal to the code's; return each one's version."""
-        versions = await self._database.write(
-            lambda transaction, moment: _register(transaction, moment, app, definitions),
+    async def register(
+        self,
+        app: str,
+        definitions: Sequence[ScheduleDefinition],
+        *,
+        worker_id: str | None = None,
+        silent_ms: int = SILENT_MS,
+    ) -> Registration:
+        """Make the stored schedules equal to the code's unless a living worker runs a newer edition of it."""
+        by = editions.Registrant(app, worker_id, silent_ms)
+        registration = await self._database.write(
+            lambda transaction, moment: editions.register(transaction, moment, by, definitions),
         )
         self._database.announce()
-        return versions
+        return registration
+
+    async def editions(self, app: str, *, besides: str | None = None, silent_ms: int = SILENT_MS) -> Editions:
+        """Return which edition is in force, and the newest that another living worker runs."""
+        by = editions.Registrant(app, besides, silent_ms)
+        return await self._database.read(lambda transaction, moment: editions.present(transaction, moment, by))
 
     async def due(self, app: str, versions: dict[str, int], limit: int) -> DuePage:
         """Return the schedules that are due by these versions."""
@@ -101,26 +115,6 @@ def one(transaction: Transaction, app: str, name: str, statement: str = "one") -
             schedule=name,
         )
     return row
-
-
-def _register(
-    transaction: Transaction, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]
-) -> dict[str, int]:
-    transaction.execute(SQL["hold_app"], {"app": app})
-    stored = {row["name"]: row for row in transaction.execute(SQL["stored"], {"app": app})}
-    for definition in definitions:
-        row = stored.pop(definition.name, None)
-        if row is None:
-            plan = plans.first_plan(moment, definition)
-            transaction.execute(SQL["insert"], plan | definition_values(app, definition))
-        elif row["fingerprint"] != definition.fingerprint:
-            plan = plans.new_plan(transaction, moment, row, definition)
-            transaction.execute(SQL["redefine"], plan | definition_values(app, definition))
-    for name, row in stored.items():
-        plans.drop_passed(transaction, moment, row, "the schedule was removed before they were acted on")
-        transaction.execute(SQL["remove"], {"app": app, "name": name, "now": moment.now})
-    rows = transaction.execute(SQL["listed"], {"app": app})
-    return {row["name"]: row["version"] for row in rows}
 
 
 def _due(transaction: Transaction, moment: Moment, app: str, versions: dict[str, int], limit: int) -> DuePage:

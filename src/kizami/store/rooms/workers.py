@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kizami.store.transaction import Database, Moment, Row, Transaction
 
 
-_SQL: Final = load("workers")
+SQL: Final = load("workers")
 
 
 class WorkerRoom:
@@ -33,20 +33,18 @@ class WorkerRoom:
             "worker_id": worker.worker_id,
             "app": worker.app,
             "host": process.host,
-            "boot_id": process.boot_id,
+            "process_boot_id": process.boot_id,
             "pid_namespace": process.pid_namespace,
             "pid": process.pid,
             "started": process.started,
             "bindings": json.dumps(worker.bindings),
         }
-        await self._database.write(
-            lambda transaction, moment: transaction.execute(_SQL["register"], {**facts, "now": moment.now}),
-        )
+        await self._database.write(lambda transaction, _: transaction.execute(SQL["register"], facts))
 
     async def list(self, app: str | None = None) -> Sequence[Worker]:
         """Return the registered workers."""
         return await self._database.read(
-            lambda transaction, _: [_worker(row) for row in transaction.execute(_SQL["list"], {"app": app})],
+            lambda transaction, _: [_worker(row) for row in transaction.execute(SQL["list"], {"app": app})],
         )
 
     async def bury(self, worker_id: str) -> tuple[Reaped, ...]:
@@ -58,6 +56,12 @@ class WorkerRoom:
     async def leave(self, worker_id: str) -> None:
         """Remove a worker that has handed everything back."""
         await self._database.write(lambda transaction, _: _remove(transaction, worker_id))
+        self._database.announce()
+
+
+def mark_seen(transaction: Transaction, worker_id: str) -> None:
+    """Record a worker's sign of life."""
+    transaction.execute(SQL["seen"], {"worker_id": worker_id})
 
 
 def _bury(transaction: Transaction, moment: Moment, worker_id: str) -> tuple[Reaped, ...]:
@@ -72,7 +76,7 @@ def _bury(transaction: Transaction, moment: Moment, worker_id: str) -> tuple[Rea
 
 def _remove(transaction: Transaction, worker_id: str) -> str | None:
     """Remove a worker; return its app, or None when it isn't there."""
-    row = transaction.execute(_SQL["remove"], {"worker_id": worker_id}).fetchone()
+    row = transaction.execute(SQL["remove"], {"worker_id": worker_id}).fetchone()
     return None if row is None else row["app"]
 
 

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import ConfigurationError, StoreError
+from kizami.store.rooms.bindings import BindingRoom
 from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
 from kizami.store.rooms.deliveries import DeliveryRoom
@@ -47,6 +48,7 @@ class SqliteStore:
         self._database = Database(path, runtime.clock, runtime.process.boot_id, busy_ms=busy_ms, inline=inline)
         self._watcher: asyncio.Task[None] | None = None
         self.jobs = JobRoom(self._database)
+        self.bindings = BindingRoom(self._database)
         self.schedules = ScheduleRoom(self._database)
         self.workers = WorkerRoom(self._database)
         self.leases = LeaseRoom(self._database)
@@ -71,9 +73,9 @@ class SqliteStore:
             self._watcher = None
         await self._database.close()
 
-    def on_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` soon after this or another process changed something."""
-        self._database.on_change(wake)
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` soon after this or another process changed something; return what ends that."""
+        return self._database.on_change(wake)
 
     async def check(self) -> None:
         """Raise StoreError unless the database can be read and written now."""

@@ -9,7 +9,7 @@ from kizami.store.statements import Dialect
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kizami.store.statements import Statement
     from kizami.store.transaction import Moment
@@ -26,7 +26,11 @@ class SqliteTransaction:
         self.connection = connection
         self._time = {"now": moment.now, "boot": moment.boot, "boot_id": moment.boot_id}
 
-    def execute(self, statement: Statement, facts: Mapping[str, Any]) -> sqlite3.Cursor:
+    def execute(self, statement: Statement, facts: Mapping[str, Any], /, **pieces: str) -> sqlite3.Cursor:
         """Run a named statement. Raises InvalidInputError and sqlite3.Error."""
         require_storable(facts)
-        return self.connection.execute(DIALECT[statement], {**self._time, **facts})
+        return self.connection.execute(DIALECT.text(statement, pieces), {**self._time, **facts})
+
+    def execute_many(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> int:
+        """Run a statement for each row. Raises sqlite3.Error."""
+        return self.connection.executemany(DIALECT[statement], rows).rowcount

@@ -13,23 +13,77 @@ CREATE TABLE kizami_workers (
   started       text COLLATE "C" NOT NULL,
   bindings      text COLLATE "C" NOT NULL CHECK (bindings::json IS NOT NULL),
   started_at    bigint NOT NULL,
-  seen_at       bigint NOT NULL
+  seen_at       bigint NOT NULL,
+  edition       bigint
 );
 
--- AUTOINCREMENT: a key is never reused, so a late report of a removed job can't land on a younger one.
+-- The editions of an app's code, that is its schedules all together, numbered in the order in which they first ran.
+CREATE TABLE kizami_editions (
+  app          text COLLATE "C" NOT NULL,
+  fingerprint  text COLLATE "C" NOT NULL,
+  number       bigint NOT NULL,
+  first_run_at bigint NOT NULL,
+  in_force     boolean NOT NULL DEFAULT false,
+  PRIMARY KEY (app, fingerprint)
+);
+
+-- What code declares of each binding, and what operators lay over it.
+CREATE TABLE kizami_bindings (
+  app                      text COLLATE "C" NOT NULL,
+  name                     text COLLATE "C" NOT NULL,
+  shards                   bigint NOT NULL CHECK (shards >= 1),
+  requires_concurrency_key bigint NOT NULL,
+  requires_unique_key      bigint NOT NULL,
+  payload_schema           text COLLATE "C",
+  policy                   text COLLATE "C" NOT NULL CHECK (policy::json IS NOT NULL),
+  override                 text COLLATE "C" CHECK (override IS NULL OR override::json IS NOT NULL),
+  completed_ms             bigint NOT NULL,
+  failed_ms                bigint NOT NULL,
+  paused_at                bigint,
+  declared_at              bigint NOT NULL,
+  PRIMARY KEY (app, name)
+);
+
+-- One row per binding and shard, never removed: jobs and their indexes carry its short number. The bucket_* columns are
+-- the token bucket as it stood at bucket_at of the boot clock. rekey_after: up to which job key a changed policy has
+-- been worked into the outstanding jobs (NULL: into all). removed_until_at: the youngest job that retention removed.
+CREATE TABLE kizami_shards (
+  shard_key          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  app                text COLLATE "C" NOT NULL,
+  binding            text COLLATE "C" NOT NULL,
+  shard              bigint NOT NULL,
+  bucket_tokens      bigint,
+  bucket_interval_ms bigint,
+  bucket_level       bigint,
+  bucket_at          bigint,
+  bucket_clock_id    text COLLATE "C",
+  rekey_after        bigint,
+  removed_until_at   bigint NOT NULL DEFAULT 0,
+  UNIQUE (app, binding, shard),
+  FOREIGN KEY (app, binding) REFERENCES kizami_bindings (app, name)
+);
+
+-- The last 20 bits of a job's key, see take_keys.
+CREATE SEQUENCE kizami_job_numbers;
+
+-- pile: waiting (not yet due), ready, or blocked (its concurrency_key was full when a claim met it). A job's place in
+-- the order is (rank, order_key, key), see Policy.place.
 CREATE TABLE kizami_jobs (
-  key              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  app              text COLLATE "C" NOT NULL,
-  binding          text COLLATE "C" NOT NULL,
-  shard            bigint NOT NULL,
+  key              bigint PRIMARY KEY,
+  shard_key        bigint NOT NULL,
   local_id         text COLLATE "C" NOT NULL,
   state            text COLLATE "C" NOT NULL CHECK (
     state IN ('SCHEDULED', 'QUEUED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'STALLED')
   ),
-  pile             text COLLATE "C" CHECK (pile IN ('waiting', 'ready')),
+  pile             text COLLATE "C" CHECK (pile IN ('waiting', 'ready', 'blocked')),
   priority         bigint NOT NULL,
+  rank             bigint NOT NULL,
   order_key        bigint NOT NULL,
   due_at           bigint NOT NULL,
+  first_due_at     bigint NOT NULL,
+  concurrency_key  text COLLATE "C",
+  unique_key       text COLLATE "C",
+  partition_key    text COLLATE "C",
   claim            bigint NOT NULL DEFAULT 0,
   attempt          bigint NOT NULL DEFAULT 0,
   attempts_allowed bigint NOT NULL,
@@ -39,32 +93,90 @@ CREATE TABLE kizami_jobs (
   guarantee        text COLLATE "C" NOT NULL CHECK (guarantee IN ('at-least-once', 'at-most-once')),
   timeout_ms       bigint NOT NULL,
   backoff          text COLLATE "C",
-  payload          text COLLATE "C" NOT NULL,
   worker_id        text COLLATE "C",
   alive_until_at   bigint,
+  grace_ms         bigint NOT NULL DEFAULT 0,
   claimed_at       bigint,
   started_at       bigint,
   ended_at         bigint,
   progress         double precision,
-  result           text COLLATE "C",
-  result_note      text COLLATE "C",
-  error            text COLLATE "C",
   schedule         text COLLATE "C",
   scheduled_at     bigint,
   manual           bigint NOT NULL DEFAULT 0,
   lease            text COLLATE "C",
-  created_at       bigint NOT NULL,
+  result_note      text COLLATE "C",
+  error            text COLLATE "C",
+  result           text COLLATE "C",
+  payload          text COLLATE "C" NOT NULL,
   CHECK ((state = 'SCHEDULED') = (pile IS NOT NULL)),
-  CHECK ((state IN ('QUEUED', 'RUNNING')) = (worker_id IS NOT NULL)),
-  UNIQUE (app, binding, shard, local_id)
+  CHECK ((state IN ('QUEUED', 'RUNNING')) = (worker_id IS NOT NULL))
 );
 
-CREATE INDEX kizami_jobs_ready   ON kizami_jobs (app, binding, shard, order_key, key) WHERE pile = 'ready';
-CREATE INDEX kizami_jobs_waiting ON kizami_jobs (app, due_at) WHERE pile = 'waiting';
-CREATE INDEX kizami_jobs_active  ON kizami_jobs (app, worker_id) WHERE state IN ('QUEUED', 'RUNNING');
-CREATE INDEX kizami_jobs_ended   ON kizami_jobs (app, ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX kizami_jobs_failed  ON kizami_jobs (app, state, key) WHERE state IN ('FAILED', 'STALLED', 'CANCELLED');
-CREATE INDEX kizami_jobs_origin  ON kizami_jobs (app, schedule, key) WHERE schedule IS NOT NULL;
+-- Two indexes for the ended ones: each retention time finds its
+-- own at the front.
+CREATE UNIQUE INDEX kizami_jobs_identity ON kizami_jobs (shard_key, local_id);
+CREATE INDEX kizami_jobs_ready    ON kizami_jobs (shard_key, rank, order_key, key) WHERE pile = 'ready';
+CREATE INDEX kizami_jobs_waiting  ON kizami_jobs (shard_key, due_at, key) WHERE pile = 'waiting';
+CREATE INDEX kizami_jobs_blocked  ON kizami_jobs (shard_key, concurrency_key, rank, order_key, key) WHERE pile = 'blocked';
+CREATE INDEX kizami_jobs_active   ON kizami_jobs (shard_key, concurrency_key) WHERE state IN ('QUEUED', 'RUNNING');
+CREATE INDEX kizami_jobs_done     ON kizami_jobs (shard_key, ended_at, key) WHERE state IN ('COMPLETED', 'CANCELLED');
+CREATE INDEX kizami_jobs_broken   ON kizami_jobs (shard_key, ended_at, key) WHERE state IN ('FAILED', 'STALLED');
+CREATE INDEX kizami_jobs_created  ON kizami_jobs (shard_key, key);
+CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key, key) WHERE concurrency_key IS NOT NULL;
+CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key, key) WHERE unique_key IS NOT NULL;
+CREATE INDEX kizami_jobs_schedule ON kizami_jobs (schedule, shard_key, key) WHERE schedule IS NOT NULL;
+
+-- Who has a unique_key, and until when; outlives the job.
+CREATE TABLE kizami_reservations (
+  shard_key  bigint NOT NULL,
+  unique_key text COLLATE "C" NOT NULL,
+  local_id   text COLLATE "C" NOT NULL,
+  job_key    bigint NOT NULL,
+  until_at   bigint NOT NULL,
+  PRIMARY KEY (shard_key, unique_key)
+);
+
+CREATE INDEX kizami_reservations_until ON kizami_reservations (until_at);
+
+-- How many jobs each shard has in each state and pile ('' outside of SCHEDULED). What a transaction moves is appended to
+-- the deltas, so that no two wait for each other over a number; together they are the counts.
+CREATE TABLE kizami_counts (
+  shard_key bigint NOT NULL,
+  state     text COLLATE "C" NOT NULL,
+  pile      text COLLATE "C" NOT NULL,
+  n         bigint NOT NULL,
+  PRIMARY KEY (shard_key, state, pile)
+);
+
+CREATE TABLE kizami_count_deltas (
+  shard_key bigint NOT NULL,
+  state     text COLLATE "C" NOT NULL,
+  pile      text COLLATE "C" NOT NULL,
+  n         bigint NOT NULL
+);
+
+CREATE INDEX kizami_count_deltas_shard ON kizami_count_deltas (shard_key);
+
+CREATE VIEW kizami_counted AS
+SELECT shard_key, state, pile, n FROM kizami_counts UNION ALL SELECT shard_key, state, pile, n FROM kizami_count_deltas;
+
+-- Keep shards from others until the end of the transaction, in one order for all; then fold their deltas when there are
+-- many. What is asked after this sees all that earlier holders did.
+CREATE FUNCTION kizami_hold_shards(shard_keys bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM kizami_shards WHERE shard_key = ANY (shard_keys) ORDER BY shard_key FOR NO KEY UPDATE;
+  IF (SELECT count(*) FROM (
+    SELECT 1 FROM kizami_count_deltas WHERE shard_key = ANY (shard_keys) LIMIT 200
+  ) AS many) = 200 THEN
+    WITH gone AS (
+      DELETE FROM kizami_count_deltas WHERE shard_key = ANY (shard_keys) RETURNING shard_key, state, pile, n
+    )
+    INSERT INTO kizami_counts AS c (shard_key, state, pile, n)
+    SELECT shard_key, state, pile, sum(n) FROM gone GROUP BY shard_key, state, pile
+    ON CONFLICT (shard_key, state, pile) DO UPDATE SET n = c.n + excluded.n;
+  END IF;
+END
+$$;
 
 CREATE TABLE kizami_attempts (
   job_key    bigint NOT NULL REFERENCES kizami_jobs (key) ON DELETE CASCADE,
@@ -110,6 +222,15 @@ CREATE TABLE kizami_schedules (
   registered_at      bigint NOT NULL,
   removed_at         bigint,
   PRIMARY KEY (app, name)
+);
+
+-- Every definition that a schedule has had, with the version under which it was last in force; '' means removed.
+CREATE TABLE kizami_definitions (
+  app         text COLLATE "C" NOT NULL,
+  schedule    text COLLATE "C" NOT NULL,
+  fingerprint text COLLATE "C" NOT NULL,
+  version     bigint NOT NULL,
+  PRIMARY KEY (app, schedule, fingerprint)
 );
 
 CREATE INDEX kizami_schedules_due ON kizami_schedules (app, planned_at)
@@ -172,7 +293,8 @@ CREATE TABLE kizami_deliveries (
 CREATE INDEX kizami_deliveries_owed ON kizami_deliveries (app, channel, due, seq)
   WHERE delivered_at IS NULL AND set_aside_at IS NULL;
 
--- What was about to be posted, committed before the call. An intent without settled_at is in doubt.
+-- What was about to be posted, committed before the call. An intent without settled_at is in doubt. attempted_at is our
+-- clock's, for people; slack_at is what Slack's clock showed at least by then, for looking through its history.
 CREATE TABLE kizami_intents (
   app          text COLLATE "C" NOT NULL,
   kind         text COLLATE "C" NOT NULL CHECK (kind IN ('delivery', 'board')),
@@ -180,6 +302,7 @@ CREATE TABLE kizami_intents (
   item         text COLLATE "C" NOT NULL,
   attempt      bigint NOT NULL,
   attempted_at bigint NOT NULL,
+  slack_at     bigint,
   settled_at   bigint,
   note         text COLLATE "C",
   PRIMARY KEY (app, kind, channel, item, attempt)
@@ -188,27 +311,28 @@ CREATE TABLE kizami_intents (
 CREATE INDEX kizami_intents_unsettled ON kizami_intents (app, kind, channel, item) WHERE settled_at IS NULL;
 
 CREATE TABLE kizami_boards (
-  app                text COLLATE "C" NOT NULL,
-  name               text COLLATE "C" NOT NULL,
-  channel            text COLLATE "C" NOT NULL,
-  posted_channel     text COLLATE "C",
-  ts                 text COLLATE "C",
-  synced_at          bigint,
-  content_hash       text COLLATE "C",
-  posted_at          bigint,
-  edited_at          bigint,
-  posts              bigint NOT NULL DEFAULT 0,
-  edits              bigint NOT NULL DEFAULT 0,
-  attempts           bigint NOT NULL DEFAULT 0,
-  claim_token        text COLLATE "C",
-  claim_worker       text COLLATE "C",
-  claim_expires_at   bigint,
-  note               text COLLATE "C",
-  off                boolean NOT NULL DEFAULT false,
-  aimed_at           bigint,
-  replaced_at        bigint,
-  parked_hash        text COLLATE "C",
-  PRIMARY KEY (app, name)
+  app                 text COLLATE "C" NOT NULL,
+  name                text COLLATE "C" NOT NULL,
+  channel             text COLLATE "C" NOT NULL,
+  posted_channel      text COLLATE "C",
+  ts                  text COLLATE "C",
+  synced_at           bigint,
+  content_hash        text COLLATE "C",
+  posted_at           bigint,
+  edited_at           bigint,
+  posts               bigint NOT NULL DEFAULT 0,
+  edits               bigint NOT NULL DEFAULT 0,
+  attempts            bigint NOT NULL DEFAULT 0,
+  claim_token         text COLLATE "C",
+  claim_worker        text COLLATE "C",
+  claim_expires_at    bigint,
+  note                text COLLATE "C",
+  off                 boolean NOT NULL DEFAULT false,
+  aimed_at            bigint,
+  replaced_at         bigint,
+  parked_hash         text COLLATE "C",
+  possible_duplicates bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (app, name, channel)
 );
 
 CREATE TABLE kizami_gates (
@@ -228,3 +352,9 @@ CREATE TABLE kizami_cursors (
   moved_at bigint NOT NULL,
   PRIMARY KEY (app, name)
 );
+
+-- Rows that change often: room for the new versions beside the old ones, and a vacuum that comes early.
+ALTER TABLE kizami_jobs SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+ALTER TABLE kizami_count_deltas SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+ALTER TABLE kizami_shards SET (fillfactor = 50);
+ALTER TABLE kizami_workers SET (fillfactor = 50);

@@ -36,9 +36,10 @@ UPDATE kizami_schedules SET version = version + 1, removed_at = :now, planned_at
 WHERE app = :app AND name = :name AND removed_at IS NULL
 
 -- name: due
-SELECT s.name, s.version, s.planned_at, j.binding, j.shard, j.local_id, j.state
+SELECT s.name, s.version, s.planned_at, h.binding, h.shard, j.local_id, j.state
 FROM kizami_schedules AS s
 LEFT JOIN kizami_jobs AS j ON j.key = s.last_job_key
+LEFT JOIN kizami_shards AS h ON h.shard_key = j.shard_key
 WHERE s.app = :app AND s.planned_at <= :now AND s.planned_at IS NOT NULL AND s.paused_at IS NULL
   AND s.removed_at IS NULL
 ORDER BY s.planned_at
@@ -49,7 +50,9 @@ WHERE app = :app AND planned_at > :now AND planned_at IS NOT NULL AND paused_at 
 ORDER BY planned_at LIMIT 1
 
 -- name: previous_job
-SELECT binding, shard, local_id, state FROM kizami_jobs WHERE key = :key
+SELECT h.binding, h.shard, j.local_id, j.state
+FROM kizami_jobs AS j JOIN kizami_shards AS h ON h.shard_key = j.shard_key
+WHERE j.key = :key
 
 -- name: record
 INSERT INTO kizami_fires (
@@ -60,8 +63,11 @@ VALUES (
 )
 ON CONFLICT (app, schedule, planned_at) WHERE kind <> 'manual' DO NOTHING
 
+-- The line that accounts for a planned time, if any does, is the nearest one: lines share no instant.
 -- name: recorded
-SELECT * FROM kizami_fires WHERE app = :app AND schedule = :schedule AND planned_at = :planned_at AND kind <> 'manual'
+SELECT * FROM kizami_fires
+WHERE app = :app AND schedule = :schedule AND planned_at <= :planned_at AND kind <> 'manual'
+ORDER BY planned_at DESC LIMIT 1
 
 -- name: settle
 UPDATE kizami_schedules
@@ -84,7 +90,7 @@ UPDATE kizami_schedules SET manual_sequence = manual_sequence + 1 WHERE app = :a
 RETURNING manual_sequence
 
 -- name: manual_error
-UPDATE kizami_schedules SET failed_count = failed_count + 1, last_error = :error, last_error_at = :now
+UPDATE kizami_schedules SET last_error = :error, last_error_at = :now
 WHERE app = :app AND name = :name
 
 -- name: pause

@@ -2,7 +2,9 @@
 INSERT INTO kizami_workers (
   worker_id, app, host, boot_id, pid_namespace, pid, started, bindings, started_at, seen_at
 )
-VALUES (:worker_id, :app, :host, :boot_id, :pid_namespace, :pid, :started, :bindings, :now, :now)
+VALUES (
+  :worker_id, :app, :host, :process_boot_id, :pid_namespace, :pid, :started, :bindings, :now, :now
+)
 
 -- name: list
 SELECT worker_id, app, host, boot_id, pid_namespace, pid, started, bindings, started_at, seen_at FROM kizami_workers

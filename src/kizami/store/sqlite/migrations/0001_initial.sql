@@ -11,23 +11,84 @@ CREATE TABLE kizami_workers (
   started       TEXT NOT NULL,
   bindings      TEXT NOT NULL CHECK (json_valid(bindings)),
   started_at    INTEGER NOT NULL,
-  seen_at       INTEGER NOT NULL
+  seen_at       INTEGER NOT NULL,
+  seen_boot     INTEGER NOT NULL,
+  edition       INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- AUTOINCREMENT: a key is never reused, so a late report of a removed job can't land on a younger one.
+-- The editions of an app's code, that is its schedules all together, numbered in the order in which they first ran.
+CREATE TABLE kizami_editions (
+  app          TEXT NOT NULL,
+  fingerprint  TEXT NOT NULL,
+  number       INTEGER NOT NULL,
+  first_run_at INTEGER NOT NULL,
+  in_force     INTEGER NOT NULL DEFAULT 0 CHECK (in_force IN (0, 1)),
+  PRIMARY KEY (app, fingerprint)
+) STRICT, WITHOUT ROWID;
+
+-- What code declares of each binding, and what operators lay over it.
+CREATE TABLE kizami_bindings (
+  app                      TEXT NOT NULL,
+  name                     TEXT NOT NULL,
+  shards                   INTEGER NOT NULL CHECK (shards >= 1),
+  requires_concurrency_key INTEGER NOT NULL,
+  requires_unique_key      INTEGER NOT NULL,
+  payload_schema           TEXT,
+  policy                   TEXT NOT NULL CHECK (json_valid(policy)),
+  override                 TEXT CHECK (override IS NULL OR json_valid(override)),
+  completed_ms             INTEGER NOT NULL,
+  failed_ms                INTEGER NOT NULL,
+  paused_at                INTEGER,
+  declared_at              INTEGER NOT NULL,
+  PRIMARY KEY (app, name)
+) STRICT, WITHOUT ROWID;
+
+-- One row per binding and shard, never removed: jobs and their indexes carry its short number. The bucket_* columns are
+-- the token bucket as it stood at bucket_at of the boot clock. rekey_after: up to which job key a changed policy has
+-- been worked into the outstanding jobs (NULL: into all). removed_until_at: the youngest job that retention removed.
+CREATE TABLE kizami_shards (
+  shard_key          INTEGER PRIMARY KEY,
+  app                TEXT NOT NULL,
+  binding            TEXT NOT NULL,
+  shard              INTEGER NOT NULL,
+  bucket_tokens      INTEGER,
+  bucket_interval_ms INTEGER,
+  bucket_level       INTEGER,
+  bucket_at          INTEGER,
+  bucket_clock_id    TEXT,
+  rekey_after        INTEGER,
+  removed_until_at   INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (app, binding, shard),
+  FOREIGN KEY (app, binding) REFERENCES kizami_bindings (app, name)
+) STRICT;
+
+-- The last job key given out: epoch ms << 20 | counter, so keys sort by time; they only grow, also when the clock is
+-- set back or the youngest jobs are removed, so a late report of a removed job can't land on a younger one.
+CREATE TABLE kizami_last_key (
+  id  INTEGER PRIMARY KEY CHECK (id = 1),
+  key INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO kizami_last_key (id, key) VALUES (1, 0);
+
+-- pile: waiting (not yet due), ready, or blocked (its concurrency_key was full when a claim met it). A job's place in
+-- the order is (rank, order_key, key), see Policy.place.
 CREATE TABLE kizami_jobs (
-  key              INTEGER PRIMARY KEY AUTOINCREMENT,
-  app              TEXT NOT NULL,
-  binding          TEXT NOT NULL,
-  shard            INTEGER NOT NULL,
+  key              INTEGER PRIMARY KEY,
+  shard_key        INTEGER NOT NULL REFERENCES kizami_shards (shard_key),
   local_id         TEXT NOT NULL,
   state            TEXT NOT NULL CHECK (
     state IN ('SCHEDULED', 'QUEUED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'STALLED')
   ),
-  pile             TEXT CHECK (pile IN ('waiting', 'ready')),
+  pile             TEXT CHECK (pile IN ('waiting', 'ready', 'blocked')),
   priority         INTEGER NOT NULL,
+  rank             INTEGER NOT NULL,
   order_key        INTEGER NOT NULL,
   due_at           INTEGER NOT NULL,
+  first_due_at     INTEGER NOT NULL,
+  concurrency_key  TEXT,
+  unique_key       TEXT,
+  partition_key    TEXT,
   claim            INTEGER NOT NULL DEFAULT 0,
   attempt          INTEGER NOT NULL DEFAULT 0,
   attempts_allowed INTEGER NOT NULL,
@@ -37,33 +98,60 @@ CREATE TABLE kizami_jobs (
   guarantee        TEXT NOT NULL CHECK (guarantee IN ('at-least-once', 'at-most-once')),
   timeout_ms       INTEGER NOT NULL,
   backoff          TEXT,
-  payload          TEXT NOT NULL,
   worker_id        TEXT,
   boot_id          TEXT,
   alive_until_boot INTEGER,
+  grace_ms         INTEGER NOT NULL DEFAULT 0,
   claimed_at       INTEGER,
   started_at       INTEGER,
   ended_at         INTEGER,
   progress         REAL,
-  result           TEXT,
-  result_note      TEXT,
-  error            TEXT,
   schedule         TEXT,
   scheduled_at     INTEGER,
   manual           INTEGER NOT NULL DEFAULT 0,
   lease            TEXT,
-  created_at       INTEGER NOT NULL,
+  result_note      TEXT,
+  error            TEXT,
+  result           TEXT,
+  payload          TEXT NOT NULL,
   CHECK ((state = 'SCHEDULED') = (pile IS NOT NULL)),
-  CHECK ((state IN ('QUEUED', 'RUNNING')) = (worker_id IS NOT NULL)),
-  UNIQUE (app, binding, shard, local_id)
+  CHECK ((state IN ('QUEUED', 'RUNNING')) = (worker_id IS NOT NULL))
 ) STRICT;
 
-CREATE INDEX kizami_jobs_ready   ON kizami_jobs (app, binding, shard, order_key, key) WHERE pile = 'ready';
-CREATE INDEX kizami_jobs_waiting ON kizami_jobs (app, due_at) WHERE pile = 'waiting';
-CREATE INDEX kizami_jobs_active  ON kizami_jobs (app, worker_id) WHERE state IN ('QUEUED', 'RUNNING');
-CREATE INDEX kizami_jobs_ended   ON kizami_jobs (app, ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX kizami_jobs_failed  ON kizami_jobs (app, state, key) WHERE state IN ('FAILED', 'STALLED', 'CANCELLED');
-CREATE INDEX kizami_jobs_origin  ON kizami_jobs (app, schedule, key) WHERE schedule IS NOT NULL;
+-- The key ends every index by itself, as the row's number. Two indexes for the ended ones: each retention time finds its
+-- own at the front.
+CREATE UNIQUE INDEX kizami_jobs_identity ON kizami_jobs (shard_key, local_id);
+CREATE INDEX kizami_jobs_ready    ON kizami_jobs (shard_key, rank, order_key) WHERE pile = 'ready';
+CREATE INDEX kizami_jobs_waiting  ON kizami_jobs (shard_key, due_at) WHERE pile = 'waiting';
+CREATE INDEX kizami_jobs_blocked  ON kizami_jobs (shard_key, concurrency_key, rank, order_key) WHERE pile = 'blocked';
+CREATE INDEX kizami_jobs_active   ON kizami_jobs (shard_key, concurrency_key) WHERE state IN ('QUEUED', 'RUNNING');
+CREATE INDEX kizami_jobs_done     ON kizami_jobs (shard_key, ended_at) WHERE state IN ('COMPLETED', 'CANCELLED');
+CREATE INDEX kizami_jobs_broken   ON kizami_jobs (shard_key, ended_at) WHERE state IN ('FAILED', 'STALLED');
+CREATE INDEX kizami_jobs_created  ON kizami_jobs (shard_key);
+CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key) WHERE concurrency_key IS NOT NULL;
+CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key) WHERE unique_key IS NOT NULL;
+CREATE INDEX kizami_jobs_schedule ON kizami_jobs (schedule, shard_key) WHERE schedule IS NOT NULL;
+
+-- Who has a unique_key, and until when; outlives the job.
+CREATE TABLE kizami_reservations (
+  shard_key  INTEGER NOT NULL REFERENCES kizami_shards (shard_key),
+  unique_key TEXT NOT NULL,
+  local_id   TEXT NOT NULL,
+  job_key    INTEGER NOT NULL,
+  until_at   INTEGER NOT NULL,
+  PRIMARY KEY (shard_key, unique_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX kizami_reservations_until ON kizami_reservations (until_at);
+
+-- How many jobs each shard has in each state and pile ('' outside of SCHEDULED), kept in the transaction of each move.
+CREATE TABLE kizami_counts (
+  shard_key INTEGER NOT NULL REFERENCES kizami_shards (shard_key),
+  state     TEXT NOT NULL,
+  pile      TEXT NOT NULL,
+  n         INTEGER NOT NULL,
+  PRIMARY KEY (shard_key, state, pile)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE kizami_attempts (
   job_key    INTEGER NOT NULL REFERENCES kizami_jobs (key) ON DELETE CASCADE,
@@ -109,6 +197,15 @@ CREATE TABLE kizami_schedules (
   registered_at      INTEGER NOT NULL,
   removed_at         INTEGER,
   PRIMARY KEY (app, name)
+) STRICT, WITHOUT ROWID;
+
+-- Every definition that a schedule has had, with the version under which it was last in force; '' means removed.
+CREATE TABLE kizami_definitions (
+  app         TEXT NOT NULL,
+  schedule    TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  version     INTEGER NOT NULL,
+  PRIMARY KEY (app, schedule, fingerprint)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX kizami_schedules_due ON kizami_schedules (app, planned_at)
@@ -174,7 +271,8 @@ CREATE TABLE kizami_deliveries (
 CREATE INDEX kizami_deliveries_owed ON kizami_deliveries (app, channel, due, seq)
   WHERE delivered_at IS NULL AND set_aside_at IS NULL;
 
--- What was about to be posted, committed before the call. An intent without settled_at is in doubt.
+-- What was about to be posted, committed before the call. An intent without settled_at is in doubt. attempted_at is our
+-- clock's, for people; slack_at is what Slack's clock showed at least by then, for looking through its history.
 CREATE TABLE kizami_intents (
   app          TEXT NOT NULL,
   kind         TEXT NOT NULL CHECK (kind IN ('delivery', 'board')),
@@ -182,6 +280,7 @@ CREATE TABLE kizami_intents (
   item         TEXT NOT NULL,
   attempt      INTEGER NOT NULL,
   attempted_at INTEGER NOT NULL,
+  slack_at     INTEGER,
   settled_at   INTEGER,
   note         TEXT,
   PRIMARY KEY (app, kind, channel, item, attempt)
@@ -190,28 +289,29 @@ CREATE TABLE kizami_intents (
 CREATE INDEX kizami_intents_unsettled ON kizami_intents (app, kind, channel, item) WHERE settled_at IS NULL;
 
 CREATE TABLE kizami_boards (
-  app                TEXT NOT NULL,
-  name               TEXT NOT NULL,
-  channel            TEXT NOT NULL,
-  posted_channel     TEXT,
-  ts                 TEXT,
-  synced_at          INTEGER,
-  content_hash       TEXT,
-  posted_at          INTEGER,
-  edited_at          INTEGER,
-  posts              INTEGER NOT NULL DEFAULT 0,
-  edits              INTEGER NOT NULL DEFAULT 0,
-  attempts           INTEGER NOT NULL DEFAULT 0,
-  claim_token        TEXT,
-  claim_worker       TEXT,
-  claim_expires_boot INTEGER,
-  claim_boot_id      TEXT,
-  note               TEXT,
-  off                INTEGER NOT NULL DEFAULT 0,
-  aimed_at           INTEGER,
-  replaced_at        INTEGER,
-  parked_hash        TEXT,
-  PRIMARY KEY (app, name)
+  app                 TEXT NOT NULL,
+  name                TEXT NOT NULL,
+  channel             TEXT NOT NULL,
+  posted_channel      TEXT,
+  ts                  TEXT,
+  synced_at           INTEGER,
+  content_hash        TEXT,
+  posted_at           INTEGER,
+  edited_at           INTEGER,
+  posts               INTEGER NOT NULL DEFAULT 0,
+  edits               INTEGER NOT NULL DEFAULT 0,
+  attempts            INTEGER NOT NULL DEFAULT 0,
+  claim_token         TEXT,
+  claim_worker        TEXT,
+  claim_expires_boot  INTEGER,
+  claim_boot_id       TEXT,
+  note                TEXT,
+  off                 INTEGER NOT NULL DEFAULT 0,
+  aimed_at            INTEGER,
+  replaced_at         INTEGER,
+  parked_hash         TEXT,
+  possible_duplicates INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (app, name, channel)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE kizami_gates (
