@@ -27,7 +27,8 @@ def areas(package: str) -> set[str]:
 
 def parameters(text: str) -> set[str]:
     without_comments = re.sub(r"--.*", "", text)
-    return set(re.findall(r"(?<!:):([a-z]\w*)", without_comments))
+    numbered = {f"c{number}" for number in re.findall(r"\?(\d+)", without_comments)}
+    return numbered | set(re.findall(r"(?<!:):([a-z]\w*)", without_comments))
 
 
 def test_both_dialects_have_the_same_areas() -> None:
