@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.postgres_server import fresh_database
 
 from kizami.store.protocol import Store
 from tests.conformance.postgres_home import clear, furnish, settle_in
 from tests.conformance.whole_store import StillClock, employ, whole_store
+from tests.postgres_server import fresh_database
 
 
 @pytest.fixture(scope="session")

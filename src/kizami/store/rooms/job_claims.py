@@ -79,9 +79,18 @@ def claim(transaction: Transaction, moment: Moment, wanted: Claim) -> Taken:
     return taken
 
 
-def _shards_with_work(transaction: Transaction, moment: Moment, app: str, bindings: tuple[str, ...]) -> list[_Shard]:
-    values = {"app": app, "bindings": json.dumps(bindings)}
-    rows = transaction.execute(SQL["shards_with_work"], values).fetchall()
+def _hold_shards(transaction: Transaction, wanted: Claim) -> str | None:
+    """Keep other claims from the shards that have work; return them as a list, None where nobody else writes anyway."""
+    facts = {"app": wanted.app, "bindings": json.dumps(wanted.bindings)}
+    held: str | None = transaction.execute(SQL["hold_shards_with_work"], facts).fetchone()["held"]
+    return held
+
+
+def _shards_with_work(
+    transaction: Transaction, moment: Moment, app: str, bindings: tuple[str, ...], held: str | None = None
+) -> list[_Shard]:
+    facts = {"app": app, "bindings": json.dumps(bindings), "held": held}
+    rows = transaction.execute(SQL["shards_with_work"], facts).fetchall()
     return [_Shard(row, shard_view(row, moment, policy_of(row)), row["ready"]) for row in rows]
 
 
@@ -95,8 +104,8 @@ class _Claiming:
         self._tally = Tally()
         self._taken: list[ClaimedJob] = []
         self._scanned = 0
-        transaction.execute(SQL["hold_shards_with_work"], {"app": wanted.app, "bindings": json.dumps(wanted.bindings)})
-        found = _shards_with_work(transaction, moment, wanted.app, wanted.bindings)
+        held = _hold_shards(transaction, wanted)
+        found = _shards_with_work(transaction, moment, wanted.app, wanted.bindings, held)
         self._shards = {shard.view.shard_key: shard for shard in found}
 
     def promote(self) -> bool:

@@ -48,35 +48,46 @@ def take_of_worker(transaction: Transaction, moment: Moment, app: str, worker_id
 
 
 def _take_all(transaction: Transaction, moment: Moment, rows: list[tuple[Row, str]]) -> tuple[Reaped, ...]:
-    tally = Tally()
-    taken = tuple(_take(transaction, moment, tally, row, reason) for row, reason in rows)
-    freed = [(row["shard_key"], row["concurrency_key"]) for row, _ in rows if row["concurrency_key"] is not None]
+    tally, freed = Tally(), []
+    taken: list[Reaped] = []
+    for row, reason in rows:
+        one = _take(transaction, moment, tally, row, reason)
+        if one is None:
+            continue  # its worker was heard of in the meantime
+        taken.append(one)
+        if row["concurrency_key"] is not None:
+            freed.append((row["shard_key"], row["concurrency_key"]))
     unblock(transaction, tally, freed)
     tally.write(transaction)
-    return taken
+    return tuple(taken)
 
 
-def _take(transaction: Transaction, moment: Moment, tally: Tally, row: Row, reason: str) -> Reaped:
-    """Take one job; its old claim number is worth nothing from here on."""
+def _take(transaction: Transaction, moment: Moment, tally: Tally, row: Row, reason: str) -> Reaped | None:
+    """Take one job; its old claim number is worth nothing from here on.
+
+    None: its worker has reported it or given a sign of life since the row was read.
+    """
     current, target = JobState(row["state"]), _target(row)
     public = job_id(row["binding"], row["shard"], row["local_id"])
     require_move(public, current, target)
     again = target is JobState.SCHEDULED
     error = f"unconfirmed: {reason}"
-    outcome = Outcome.STALLED if target is JobState.STALLED else Outcome.LOST
-    line = (row["key"], row["attempt"], row["claim"], outcome.value, error, row["worker_id"], row["started_at"])
-    log_attempts(transaction, [(*line, moment.now)])
-    values = {
+    facts = {
         "key": row["key"],
         "claim": row["claim"],
+        "before": row["state"],
+        "alive_until": row["alive_until"],
         "state": str(target),
         "pile": "ready" if again else None,
-        "now": moment.now,
         "retry": 1 if again else 0,
         "error": error,
         "ended_at": None if again else moment.now,
     }
-    transaction.execute(SQL["take"], values)
+    if transaction.execute(SQL["take"], facts).rowcount != 1:
+        return None
+    outcome = Outcome.STALLED if target is JobState.STALLED else Outcome.LOST
+    line = (row["key"], row["attempt"], row["claim"], outcome.value, error, row["worker_id"], row["started_at"])
+    log_attempts(transaction, [(*line, moment.now)])
     tally.move(row["shard_key"], (row["state"], ""), READY if again else (str(target), ""))
     return Reaped(public, target, row["worker_id"], reason)
 

@@ -162,7 +162,7 @@ SELECT shard_key, state, pile, n FROM kizami_counts UNION ALL SELECT shard_key, 
 
 -- Keep shards from others until the end of the transaction, in one order for all; then fold their deltas when there are
 -- many. What is asked after this sees all that earlier holders did.
-CREATE FUNCTION kizami_hold_shards(shard_keys bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION kizami_hold_shards(shard_keys bigint[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM 1 FROM kizami_shards WHERE shard_key = ANY (shard_keys) ORDER BY shard_key FOR NO KEY UPDATE;
   IF (SELECT count(*) FROM (
@@ -175,6 +175,7 @@ BEGIN
     SELECT shard_key, state, pile, sum(n) FROM gone GROUP BY shard_key, state, pile
     ON CONFLICT (shard_key, state, pile) DO UPDATE SET n = c.n + excluded.n;
   END IF;
+  RETURN shard_keys;
 END
 $$;
 

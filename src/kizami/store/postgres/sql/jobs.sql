@@ -57,8 +57,9 @@ WHERE key IN (
 )
 
 -- name: hold_shards_with_work
--- Claims of a shard take turns; whoever has it folds the counts.
-SELECT kizami_hold_shards(ARRAY(
+-- Claims of a shard take turns; whoever has it folds the counts. Only what is held is then claimed from: another shard
+-- may have got work since.
+SELECT to_json(kizami_hold_shards(ARRAY(
   SELECT s.shard_key FROM kizami_shards AS s
   WHERE s.app = :app AND s.binding IN (SELECT value FROM json_array_elements_text(:bindings::json) AS w (value))
     AND (
@@ -66,7 +67,7 @@ SELECT kizami_hold_shards(ARRAY(
       OR EXISTS (SELECT 1 FROM kizami_jobs AS j WHERE j.shard_key = s.shard_key AND j.pile = 'ready')
       OR EXISTS (SELECT 1 FROM kizami_jobs AS j WHERE j.shard_key = s.shard_key AND j.pile = 'waiting' AND j.due_at <= :now)
     )
-))
+)))::text AS held
 
 -- name: hold_shards
 -- As above, for those who free places of keys.
@@ -86,7 +87,8 @@ CROSS JOIN LATERAL (
     coalesce(sum(n) FILTER (WHERE state = 'SCHEDULED'), 0)::bigint AS unstarted
   FROM kizami_counted WHERE shard_key = s.shard_key
 ) AS c
-WHERE s.rekey_after IS NOT NULL OR c.unstarted > 0
+WHERE (s.rekey_after IS NOT NULL OR c.unstarted > 0)
+  AND (:held::text IS NULL OR s.shard_key IN (SELECT value::bigint FROM json_array_elements_text(:held::json) AS h (value)))
 
 -- name: ready_of_shard
 SELECT rank, order_key, key, concurrency_key FROM kizami_jobs
@@ -205,8 +207,8 @@ WHERE a.job_key = r.c1 AND a.number <= (SELECT max(number) FROM kizami_attempts 
 
 -- name: active_of_app
 SELECT j.key, j.claim, j.state, j.shard_key, s.binding, s.shard, j.local_id, j.worker_id, '' AS boot_id,
-  :now - j.alive_until_at AS silent_ms, j.timeout_ms, j.grace_ms, j.guarantee, j.attempt, j.attempts_allowed,
-  j.started_at, j.concurrency_key
+  :now - j.alive_until_at AS silent_ms, j.alive_until_at AS alive_until, j.timeout_ms, j.grace_ms,
+  j.guarantee, j.attempt, j.attempts_allowed, j.started_at, j.concurrency_key
 FROM kizami_shards AS s
 JOIN kizami_jobs AS j ON j.shard_key = s.shard_key
 WHERE s.app = :app AND j.state IN ('QUEUED', 'RUNNING')
@@ -215,7 +217,7 @@ WHERE s.app = :app AND j.state IN ('QUEUED', 'RUNNING')
 UPDATE kizami_jobs
 SET claim = claim + 1, state = :state, pile = :pile, worker_id = NULL, alive_until_at = NULL, due_at = :now,
   retries = retries + :retry, error = :error, ended_at = :ended_at
-WHERE key = :key AND claim = :claim AND state IN ('QUEUED', 'RUNNING')
+WHERE key = :key AND claim = :claim AND state = :before AND alive_until_at = :alive_until
 
 -- name: skip_fire_by_lease
 UPDATE kizami_fires SET outcome = 'skipped_lease', reason = :reason

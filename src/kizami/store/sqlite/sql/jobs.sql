@@ -49,8 +49,8 @@ WHERE key IN (
 )
 
 -- name: hold_shards_with_work
--- Claims of a shard take turns: on SQLite they do anyway.
-SELECT :app, :bindings
+-- Claims take turns anyway.
+SELECT NULL AS held WHERE :app IS NOT NULL AND :bindings IS NOT NULL
 
 -- name: hold_shards
 -- As above, for those who free places of keys.
@@ -71,8 +71,10 @@ SELECT s.*, b.policy, b.override, b.paused_at,
 FROM json_each(:bindings) AS w
 CROSS JOIN kizami_bindings AS b ON b.app = :app AND b.name = w.value
 CROSS JOIN kizami_shards AS s ON s.app = b.app AND s.binding = b.name
-WHERE s.rekey_after IS NOT NULL
+WHERE :held IS NULL AND (
+  s.rekey_after IS NOT NULL
   OR EXISTS (SELECT 1 FROM kizami_counts WHERE shard_key = s.shard_key AND state = 'SCHEDULED' AND n > 0)
+)
 
 -- name: ready_of_shard
 SELECT rank, order_key, key, concurrency_key FROM kizami_jobs INDEXED BY kizami_jobs_ready
@@ -177,7 +179,8 @@ WHERE job_key = ?1 AND number <= (SELECT max(number) FROM kizami_attempts WHERE 
 
 -- name: active_of_app
 SELECT j.key, j.claim, j.state, j.shard_key, s.binding, s.shard, j.local_id, j.worker_id, j.boot_id,
-  :boot - j.alive_until_boot AS silent_ms, j.timeout_ms, j.grace_ms, j.guarantee, j.attempt, j.attempts_allowed, j.started_at, j.concurrency_key
+  :boot - j.alive_until_boot AS silent_ms, j.alive_until_boot AS alive_until, j.timeout_ms, j.grace_ms,
+  j.guarantee, j.attempt, j.attempts_allowed, j.started_at, j.concurrency_key
 FROM kizami_shards AS s
 CROSS JOIN kizami_jobs AS j INDEXED BY kizami_jobs_active ON j.shard_key = s.shard_key
 WHERE s.app = :app AND j.state IN ('QUEUED', 'RUNNING')
@@ -186,7 +189,7 @@ WHERE s.app = :app AND j.state IN ('QUEUED', 'RUNNING')
 UPDATE kizami_jobs
 SET claim = claim + 1, state = :state, pile = :pile, worker_id = NULL, alive_until_boot = NULL, due_at = :now,
   retries = retries + :retry, error = :error, ended_at = :ended_at
-WHERE key = :key AND claim = :claim AND state IN ('QUEUED', 'RUNNING')
+WHERE key = :key AND claim = :claim AND state = :before AND alive_until_boot = :alive_until
 
 -- name: skip_fire_by_lease
 UPDATE kizami_fires SET outcome = 'skipped_lease', reason = :reason
