@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kizami.engine.performing import Performing
-    from kizami.engine.settings import WorkerSettings
-    from kizami.runtime import Runtime
-    from kizami.store.protocol import ClaimedJob, Store
+    from kizami.engine.station import Station
+    from kizami.store.protocol import ClaimedJob
 
 log = logging.getLogger("kizami.job")
 
@@ -35,10 +34,7 @@ class Attempt:
 
     job: ClaimedJob
     performer: Performing
-    store: Store
-    runtime: Runtime
-    settings: WorkerSettings
-    worker_id: str
+    station: Station
     threads: Executor
     loop: asyncio.AbstractEventLoop
     started_at: int = 0
@@ -54,13 +50,13 @@ class Attempt:
     _body: asyncio.Future[Any] | None = field(default=None)
 
     def __post_init__(self) -> None:
-        clock = self.runtime.clock
+        clock = self.station.runtime.clock
         self.started_at, self.deadline_boot = clock.now_ms(), clock.boot_ms() + self.job.options.timeout_ms
 
     @property
     def is_within_deadline(self) -> bool:
         """Tell whether the worker may still vouch for this job."""
-        return self.runtime.clock.boot_ms() < self.deadline_boot
+        return self.station.runtime.clock.boot_ms() < self.deadline_boot
 
     def break_off(self) -> None:
         """Stop the performer because the worker's grace time is over."""
@@ -85,7 +81,7 @@ class Attempt:
             log.info("lease held: %s skips (%s)", self.job.job_id, origin.lease)
             return self._report(JobState.COMPLETED, Outcome.COMPLETED, result='"lease_held"', skipped_by_lease=True)
         once = self.job.options.guarantee is Guarantee.AT_MOST_ONCE
-        if once and not await self.store.jobs.start(self.job.key, self.job.claim):
+        if once and not await self.station.store.jobs.start(self.job.key, self.job.claim):
             return None
         self.started = True
         return await self._performed()
@@ -108,14 +104,16 @@ class Attempt:
     async def _perform(self) -> object:
         context = JobContext(
             self.job,
-            self.store,
-            self.runtime,
-            self.worker_id,
+            self.station.store,
+            self.station.runtime,
+            self.station.worker_id,
             self.lease,
             _move_deadline=self._move_deadline,
-            _deadline_ms=lambda: self.runtime.clock.now_ms() + self.deadline_boot - self.runtime.clock.boot_ms(),
+            _deadline_ms=lambda: (
+                self.station.runtime.clock.now_ms() + self.deadline_boot - self.station.runtime.clock.boot_ms()
+            ),
         )
-        remaining = (self.deadline_boot - self.runtime.clock.boot_ms()) / 1000
+        remaining = (self.deadline_boot - self.station.runtime.clock.boot_ms()) / 1000
         async with asyncio.timeout(remaining) as self._scope:
             self._body = asyncio.ensure_future(self._call(context))
             if self.shutting_down:
@@ -149,23 +147,23 @@ class Attempt:
             enter(None)
 
     async def _take_lease(self, name: str) -> bool:
-        fence = LeaseFence(name, self.runtime.entropy.token())
-        settings = self.settings.lease
-        taken = await self.store.leases.acquire(
-            self.job.app, name, fence.run_id, self.job.job_id, self.worker_id, settings.stale_ms
+        fence = LeaseFence(name, self.station.runtime.entropy.token())
+        settings = self.station.settings.lease
+        taken = await self.station.store.leases.acquire(
+            self.job.app, name, fence.run_id, self.job.job_id, self.station.worker_id, settings.stale_ms
         )
         if taken:
-            self.lease = HeldLease(self.job.app, fence, self.store.leases, self.runtime.clock, settings)
+            self.lease = HeldLease(self.job.app, fence, self.station.store.leases, self.station.runtime.clock, settings)
         return taken
 
     async def _release_lease(self, lease: HeldLease) -> None:
         try:
-            await self.store.leases.release(self.job.app, lease.fence)
+            await self.station.store.leases.release(self.job.app, lease.fence)
         except StoreError as error:
             log.warning("lease %s could not be released, it ends by silence: %s", lease.fence.name, error)
 
     def _move_deadline(self, progress: float | None) -> None:
-        self.deadline_boot = self.runtime.clock.boot_ms() + self.job.options.timeout_ms
+        self.deadline_boot = self.station.runtime.clock.boot_ms() + self.job.options.timeout_ms
         self.progress = progress if progress is not None else self.progress
         self.beats += 1
         self.loop.call_soon_threadsafe(self._reschedule)
@@ -173,7 +171,7 @@ class Attempt:
     def _reschedule(self) -> None:
         scope = self._scope
         if scope is not None and not scope.expired() and self._body is not None and not self._body.done():
-            remaining = (self.deadline_boot - self.runtime.clock.boot_ms()) / 1000
+            remaining = (self.deadline_boot - self.station.runtime.clock.boot_ms()) / 1000
             scope.reschedule(self.loop.time() + max(0.0, remaining))
 
     def _expired(self) -> bool:
@@ -194,7 +192,7 @@ class Attempt:
     def _failed(self, error: BaseException | str, outcome: Outcome = Outcome.FAILED) -> Report:
         job, text = self.job, shorten_error(error)
         after = after_failure(
-            job.attempt, job.attempts_allowed, job.retries, job.options.backoff, self.runtime.entropy.fraction()
+            job.attempt, job.attempts_allowed, job.retries, job.options.backoff, self.station.runtime.entropy.fraction()
         )
         log.error("attempt %d of %s failed: %s", job.attempt, job.job_id, text)
         return self._report(after.state, outcome, delay_ms=after.delay_ms, error=text)
@@ -220,7 +218,7 @@ class Attempt:
         return self._report(state, Outcome.RELEASED, uses_attempt=False)
 
     def _report(self, state: JobState, outcome: Outcome, **more: Any) -> Report:
-        ended_at = max(self.started_at, self.runtime.clock.now_ms())
+        ended_at = max(self.started_at, self.station.runtime.clock.now_ms())
         return Report(
             self.job.key, self.job.claim, state, outcome, started_at=self.started_at, ended_at=ended_at, **more
         )

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
     from kizami.engine.performing import Performing
     from kizami.engine.reporter import Reporter
-    from kizami.engine.settings import WorkerSettings
+    from kizami.engine.station import Station
     from kizami.engine.waker import Waker
-    from kizami.runtime import Runtime
-    from kizami.store.protocol import ClaimedJob, Store
+    from kizami.store.protocol import ClaimedJob
 
 log = logging.getLogger("kizami.worker")
 
@@ -29,21 +28,15 @@ class Dispatcher:
 
     def __init__(
         self,
-        app: str,
-        worker_id: str,
+        station: Station,
         performers: Mapping[str, Performing],
-        store: Store,
-        runtime: Runtime,
-        settings: WorkerSettings,
         reporter: Reporter,
         waker: Waker,
     ) -> None:
-        self._app = app
-        self._worker_id = worker_id
+        self._station = station
+        self._jobs = station.store.jobs
+        self._settings = station.settings
         self._performers = performers
-        self._store = store
-        self._runtime = runtime
-        self._settings = settings
         self._reporter = reporter
         self._waker = waker
         self._bindings = tuple(sorted(performers))
@@ -87,27 +80,18 @@ class Dispatcher:
         free = self._settings.concurrency - len(self._attempts)
         if free <= 0:
             return self._settings.poll_ms
-        horizon = await self._store.jobs.horizon(self._app, self._bindings)
+        horizon = await self._jobs.horizon(self._station.app, self._bindings)
         if not horizon.ready:
             due_in = self._settings.poll_ms if horizon.next_due_at is None else horizon.next_due_at - horizon.now
             return max(1, min(self._settings.poll_ms, due_in))
-        claim = Claim(self._app, self._worker_id, self._bindings, free, self._settings.grace_ms)
-        claimed = await self._store.jobs.claim(claim)
+        claim = Claim(self._station.app, self._station.worker_id, self._bindings, free, self._settings.grace_ms)
+        claimed = await self._jobs.claim(claim)
         for job in claimed:
             self._begin(job)
         return 0 if claimed else self._settings.poll_ms
 
     def _begin(self, job: ClaimedJob) -> None:
-        attempt = Attempt(
-            job,
-            self._performers[job.binding],
-            self._store,
-            self._runtime,
-            self._settings,
-            self._worker_id,
-            self._threads,
-            asyncio.get_running_loop(),
-        )
+        attempt = Attempt(job, self._performers[job.binding], self._station, self._threads, asyncio.get_running_loop())
         self._attempts[attempt] = asyncio.create_task(self._see_through(attempt), name=f"kizami-job {job.job_id}")
 
     async def _see_through(self, attempt: Attempt) -> None:

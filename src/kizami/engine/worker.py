@@ -12,6 +12,7 @@ from kizami.engine.firer import Firer
 from kizami.engine.heart import Heart
 from kizami.engine.reaper import Reaper
 from kizami.engine.reporter import Reporter
+from kizami.engine.station import Station
 from kizami.engine.stragglers import TaskLedger
 from kizami.engine.waker import Waker
 from kizami.runtime import sortable_id
@@ -48,13 +49,12 @@ class Worker:
         self._settings = settings
         self._bindings = tuple(sorted(performers))
         self._job_waker, self._tick_waker = Waker(runtime.clock), Waker(runtime.clock)
+        station = Station(app, self.worker_id, store, runtime, settings)
         self._reporter = Reporter(store.jobs, runtime.clock)
-        self._dispatcher = Dispatcher(
-            app, self.worker_id, performers, store, runtime, settings, self._reporter, self._job_waker
-        )
-        self._firer = Firer(app, self.worker_id, schedules, store.schedules, runtime.clock, settings, self._tick_waker)
-        self._reaper = Reaper(app, self.worker_id, store, runtime, settings)
-        self._heart = Heart(self.worker_id, store, runtime.clock, settings, lambda: self._dispatcher.attempts)
+        self._dispatcher = Dispatcher(station, performers, self._reporter, self._job_waker)
+        self._firer = Firer(station, schedules, self._tick_waker)
+        self._reaper = Reaper(station)
+        self._heart = Heart(station, lambda: self._dispatcher.attempts)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
