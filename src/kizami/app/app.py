@@ -6,8 +6,10 @@ import os
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kizami.app.callables import body_of
 from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
+from kizami.app.in_process import place_of, require_found
 from kizami.app.performer import JobRequest, Performer
 from kizami.core.errors import DefinitionError
 from kizami.core.names import require_binding, require_name
@@ -197,6 +199,8 @@ class Kizami:
         """Fire ticks and perform jobs while the body runs, on a store that is open already."""
         from kizami.engine.worker import Worker  # noqa: PLC0415 - importing kizami must stay light
 
+        for performer in self._performers.values():
+            require_found(performer)
         scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
         engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
         async with engine.running():
@@ -221,9 +225,11 @@ class Kizami:
                 f"Binding {name} is registered twice.", remedy="Give one of them another binding.", field="binding"
             )
         owner = f"Performer {name}"
-        body = _body(owner, function)
-        checked = JobOptions().changed(owner, options)  # type: ignore[arg-type]  # unknown names are refused inside
-        performer: Performer[Any, Any] = Performer(self, name, body, checked)
+        body = body_of(owner, function)
+        place = place_of(owner, function, body, options.get("runs_in"))
+        rest = {option: value for option, value in options.items() if option != "runs_in"}
+        checked = JobOptions().changed(owner, rest)  # type: ignore[arg-type]  # unknown names are refused inside
+        performer: Performer[Any, Any] = Performer(self, name, body, checked, place)
         self._performers[name] = performer
         return performer
 
@@ -238,21 +244,3 @@ def _own_name(function: Callable[..., Any]) -> str:
         remedy="Decorate a function or a class, or give it a name: @app.performer(binding=...).",
         field="binding",
     )
-
-
-def _body(owner: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    if not isinstance(function, type):
-        return function
-    if not callable(getattr(function, "perform", None)):
-        raise DefinitionError(
-            f"{owner}: class {function.__name__} has no method perform.", remedy="Add one.", field="perform"
-        )
-    try:
-        made = function()
-    except TypeError as error:
-        raise DefinitionError(
-            f"{owner}: class {function.__name__} can't be made without arguments ({error}).",
-            remedy="Give its parameters defaults; what a job needs belongs into its payload.",
-            field="perform",
-        ) from error
-    return made.perform  # type: ignore[no-any-return]  # callable was asked above

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
+from kizami.app.in_process import InProcess, Place
 from kizami.app.signature import Signature, read_signature
 from kizami.app.tick import Tick
 from kizami.core.errors import DefinitionError
 from kizami.core.options import EnqueueChanges, JobOptions, split_enqueue
 from kizami.core.zone import load_zone
 from kizami.engine.context import JobContext
+from kizami.engine.performing import RunsIn
 from kizami.runtime import sortable_id
-from kizami.store.protocol import NewJob, Origin
+from kizami.store.protocol import ClaimedJob, NewJob, Origin
 
 if TYPE_CHECKING:
     from kizami.app.app import Kizami
@@ -33,7 +35,14 @@ class JobRequest:
 class Performer(Generic[P, R]):
     """A function (or class with `perform`) that does jobs, under the name of its binding."""
 
-    def __init__(self, app: Kizami, binding: str, function: Callable[..., object], options: JobOptions) -> None:
+    def __init__(
+        self,
+        app: Kizami,
+        binding: str,
+        function: Callable[..., object],
+        options: JobOptions,
+        place: Place | None = None,
+    ) -> None:
         self._app = app
         self.binding = binding
         self.options = options
@@ -44,7 +53,23 @@ class Performer(Generic[P, R]):
 
         self._type = PayloadType(self._owner, self._signature.payload_annotation)
         self._zones: dict[str, TimeZone] = {}
-        self.is_async = self._signature.is_async
+        self._place = place
+        self.runs_in: RunsIn = "process" if place else "loop" if self._signature.is_async else "thread"
+
+    @property
+    def is_async(self) -> bool:
+        """Tell whether calling it gives something to await."""
+        return self._signature.is_async
+
+    @property
+    def place(self) -> Place | None:
+        """Return where a child process finds the function; None for one that runs in no child process."""
+        return self._place
+
+    def is_made_of(self, found: object) -> bool:
+        """Tell whether this performer calls that function, or an object of that class."""
+        made = getattr(self._function, "__self__", None)
+        return found == self._function or (isinstance(found, type) and isinstance(made, found))
 
     @property
     def takes_tick(self) -> bool:
@@ -79,15 +104,25 @@ class Performer(Generic[P, R]):
         """Return the options of a schedule's jobs. Raises DefinitionError naming the schedule."""
         return self.options.changed(owner, options)  # type: ignore[arg-type]  # unknown names are refused inside
 
-    def call(self, payload: str, context: JobContext) -> object:
-        """Call the user's function. Raises PayloadError when the stored payload doesn't fit any more."""
+    def work_for(self, job: ClaimedJob) -> InProcess:
+        """Return how a child process performs a job. Only for performers that run in one."""
+        if self._place is None:
+            raise DefinitionError(f"{self._owner} runs in no child process.")
+        zone = self._app.zone_of(job.origin.schedule) if job.origin and self.takes_tick else None
+        return InProcess(self.binding, self._place, zone.name if zone else None)
+
+    def call(self, payload: str, context: JobContext, zone: TimeZone | None = None) -> object:
+        """Call the user's function. Raises PayloadError when the stored payload doesn't fit any more.
+
+        `zone` is that of the tick, where the app at hand doesn't know its schedule.
+        """
         arguments: dict[str, object] = {}
         if self._signature.payload is not None:
             arguments[self._signature.payload] = self._type.decode(payload)
         if self._signature.context is not None:
             arguments[self._signature.context] = context
         if self._signature.tick is not None:
-            arguments[self._signature.tick] = self._tick(context)
+            arguments[self._signature.tick] = self._tick(context, zone)
         return self._function(**arguments)
 
     def _new_job(self, local_id: str, payload: object, options: EnqueueChanges, origin: Origin | None) -> NewJob:
@@ -95,9 +130,9 @@ class Performer(Generic[P, R]):
         checked = self.options.changed(self._owner, changes)
         return NewJob(self._app.name, self.binding, local_id, self._type.encode(payload), checked, first_due, 0, origin)
 
-    def _tick(self, context: JobContext) -> Tick:
+    def _tick(self, context: JobContext, zone: TimeZone | None) -> Tick:
         origin = context.job.origin
         if origin is None:
             raise DefinitionError(f"{self._owner} takes a Tick, but job {context.job_id} has none.")
-        zone = self._app.zone_of(origin.schedule) or load_zone("UTC")
-        return Tick(origin.schedule, origin.scheduled_at, zone, origin.manual)
+        known = zone or self._app.zone_of(origin.schedule) or load_zone("UTC")
+        return Tick(origin.schedule, origin.scheduled_at, known, origin.manual)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 from kizami.engine.lease import LeaseSettings
@@ -14,6 +15,11 @@ class WorkerSettings:
     `concurrency` jobs at once; a silent job is reaped after its timeout + `grace_ms`; other processes on this machine
     are looked at every `reap_ms`; every wait is cut to `poll_ms`, so that a stepped wall clock is noticed;
     `stop_ms` is what running jobs get at a graceful stop; a payload function may take `payload_ms`.
+
+    When `overstays_max` threads go on although their jobs timed out, the worker claims no further synchronous jobs
+    until some end; likewise for async performers that ignore their cancellation. At most `processes` child processes
+    perform jobs (by default as many as there are processors; with 0, threads stand for them); each ends after
+    `jobs_per_process` of them.
     """
 
     concurrency: int = 100
@@ -25,4 +31,7 @@ class WorkerSettings:
     stop_ms: int = 10_000
     payload_ms: int = 10_000
     retention_ms: int = 7 * 24 * 3_600_000
+    overstays_max: int = 100
+    processes: int = field(default_factory=lambda: os.cpu_count() or 1)
+    jobs_per_process: int = 100
     lease: LeaseSettings = field(default_factory=LeaseSettings)

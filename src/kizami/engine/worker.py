@@ -13,7 +13,7 @@ from kizami.engine.heart import Heart
 from kizami.engine.reaper import Reaper
 from kizami.engine.reporter import Reporter
 from kizami.engine.station import Station
-from kizami.engine.stragglers import TaskLedger
+from kizami.engine.stragglers import record_tasks
 from kizami.engine.waker import Waker
 from kizami.runtime import sortable_id
 from kizami.store.protocol import Worker as WorkerRow
@@ -64,7 +64,7 @@ class Worker:
         await self._firer.register()
         self._store.on_change(self._job_waker.wake)
         self._store.on_change(self._tick_waker.wake)
-        uninstall = TaskLedger().install(asyncio.get_running_loop())
+        forget_tasks = record_tasks(asyncio.get_running_loop())
         beat = self._runtime.beat("kizami-heart", self._heart.period_seconds, self._heart.beat)
         reporting = self._start("reporter", self._reporter.run)
         dispatching = self._start("dispatcher", self._dispatcher.run)
@@ -81,7 +81,7 @@ class Worker:
             await self._dispatcher.stop()
             await _end(reporting)
             await asyncio.to_thread(beat.stop)
-            uninstall()
+            forget_tasks()
             await self._store.workers.leave(self.worker_id)
             log.info("worker %s stopped", self.worker_id)
 

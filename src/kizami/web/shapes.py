@@ -258,6 +258,7 @@ class WorkerAnswer(_Answer):
     bindings: tuple[str, ...]
     started_at: int
     seen_at: int
+    note: str | None
 
 
 class WorkerList(_Answer):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kizami.store.sqlite.database import Database, Moment
 
-_COLUMNS = "worker_id, app, host, boot_id, pid_namespace, pid, started, bindings, started_at, seen_at"
+_COLUMNS = "worker_id, app, host, boot_id, pid_namespace, pid, started, bindings, started_at, seen_at, note"
 
 
 class SqliteWorkerStore:
@@ -32,7 +32,8 @@ class SqliteWorkerStore:
             process = worker.process
             values = (worker.worker_id, worker.app, process.host, process.boot_id, process.pid_namespace, process.pid)
             rest = (process.started, json.dumps(worker.bindings), moment.now, moment.now)
-            connection.execute(f"INSERT INTO kizami_workers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", values + rest)  # noqa: S608 - a constant
+            sql = f"INSERT INTO kizami_workers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608 - a constant
+            connection.execute(sql, (*values, *rest, worker.note))
 
         await self._database.write(operation)
 
@@ -44,6 +45,11 @@ class SqliteWorkerStore:
         return await self._database.read(
             lambda connection, _: [_worker(row) for row in connection.execute(sql, values)]
         )
+
+    async def note(self, worker_id: str, note: str | None) -> None:
+        """Show with a worker what keeps it from working fully."""
+        sql = "UPDATE kizami_workers SET note = ? WHERE worker_id = ?"
+        await self._database.write(lambda connection, _: connection.execute(sql, (note, worker_id)).rowcount)
 
     async def bury(self, worker_id: str) -> tuple[Reaped, ...]:
         """Remove a dead worker, take over its jobs, free its leases and claims."""
@@ -74,4 +80,4 @@ def _remove(connection: sqlite3.Connection, worker_id: str) -> None:
 def _worker(row: sqlite3.Row) -> Worker:
     process = ProcessIdentity(row["host"], row["boot_id"], row["pid_namespace"], row["pid"], row["started"])
     bindings = tuple(json.loads(row["bindings"]))
-    return Worker(row["worker_id"], row["app"], process, bindings, row["started_at"], row["seen_at"])
+    return Worker(row["worker_id"], row["app"], process, bindings, row["started_at"], row["seen_at"], row["note"])

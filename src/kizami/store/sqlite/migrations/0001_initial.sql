@@ -11,7 +11,8 @@ CREATE TABLE kizami_workers (
   started       TEXT NOT NULL,
   bindings      TEXT NOT NULL CHECK (json_valid(bindings)),
   started_at    INTEGER NOT NULL,
-  seen_at       INTEGER NOT NULL
+  seen_at       INTEGER NOT NULL,
+  note          TEXT
 ) STRICT, WITHOUT ROWID;
 
 -- AUTOINCREMENT: a key is never reused, so a late report of a removed job can't land on a younger one.
