@@ -12,6 +12,7 @@ from kizami.core.outcomes import Cancel, Snooze
 from kizami.core.window import Window
 from kizami.engine.context import JobContext, current_job
 from kizami.engine.lease import LeaseSettings
+from kizami.engine.records import JobLogFilter
 from kizami.engine.settings import WorkerSettings
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Cancel",
     "Guarantee",
     "JobContext",
+    "JobLogFilter",
     "Kizami",
     "KizamiError",
     "LeaseSettings",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -46,6 +47,11 @@ def facts(payload: str, ctx: JobContext) -> list[Any]:
 
 def local_day(tick: Tick) -> str:
     return f"{tick.local_date} {tick.zone.name}"
+
+
+def logs(ctx: JobContext) -> None:
+    logging.getLogger("shop").warning("from %s", ctx.job_id)
+    logging.getLogger("shop").debug("not wanted")
 
 
 def beats(payload: int, ctx: JobContext) -> str:

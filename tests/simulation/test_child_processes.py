@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from kizami import Backoff, Guarantee, Kizami, Performer, WorkerSettings
+from kizami import Backoff, Guarantee, JobLogFilter, Kizami, Performer, WorkerSettings
 from kizami.core.errors import DefinitionError
 from kizami.core.states import JobState
 from kizami.store.protocol import Outcome
 from kizami.testing import World, run_performer
-from tests.crash.processes import until
 from tests.simulation import process_app
-from tests.simulation.real_app import SECONDS_MAX, app_in, ended
+from tests.simulation.real_app import SECONDS_MAX, all_gone, app_in, ended, started
 
 SETTINGS = WorkerSettings(processes=1, stop_ms=500, poll_ms=50)
 
@@ -25,36 +25,6 @@ SETTINGS = WorkerSettings(processes=1, stop_ms=500, poll_ms=50)
 def in_process(app: Kizami, function: Callable[..., Any], **options: Any) -> Performer[Any, Any]:
     performer: Performer[Any, Any] = app.performer(runs_in="process", **options)(function)
     return performer
-
-
-def is_alive(pid: int) -> bool:
-    """Tell whether a process is there and no zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
-async def all_gone(*pids: int) -> None:
-    async def gone() -> bool:
-        return not any(map(is_alive, pids))
-
-    await until(gone, f"{pids} are gone", seconds=SECONDS_MAX)
-
-
-def noted(path: Path) -> list[int]:
-    return [int(word) for word in path.read_text(encoding="utf-8").split()] if path.exists() else []
-
-
-async def started(path: Path) -> list[int]:
-    """Wait for `forever` and return its process and the one it started."""
-
-    async def written() -> bool:
-        return len(noted(path)) == 2
-
-    await until(written, "the performer has begun", seconds=SECONDS_MAX)
-    return noted(path)
 
 
 async def test_a_child_process_performs_job_after_job_and_is_renewed_after_its_share(tmp_path: Path) -> None:
@@ -95,6 +65,21 @@ async def test_decorated_functions_and_classes_are_found_by_their_child(
         doubled = await ended(app, await process_app.decorated.enqueue(21))
         added = await ended(app, await app.performers["Adder"].enqueue([1, 2]))
     assert (doubled.result, added.result) == ("42", "3")
+
+
+async def test_log_records_of_a_process_reach_the_handlers_of_its_worker_with_their_job(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = app_in(tmp_path, SETTINGS)
+    logs = in_process(app, process_app.logs)
+    caplog.handler.addFilter(JobLogFilter())
+    with caplog.at_level(logging.INFO):
+        async with app.running():
+            job = await ended(app, await logs.enqueue())
+    (record,) = [record for record in caplog.records if record.name == "shop"]
+    assert (record.levelname, record.getMessage()) == ("WARNING", f"from {job.job_id}")
+    assert vars(record)["job_id"] == job.job_id
+    assert vars(record)["attempt"] == 1
 
 
 async def test_heartbeats_from_a_process_move_its_deadline(tmp_path: Path) -> None:

@@ -128,9 +128,13 @@ class Attempt:
         body.cancel()
         await asyncio.wait({body}, timeout=self._settle_seconds)
         if not body.done():
-            self._goes_on = True
-            body.add_done_callback(partial(_forget, self.crew.overstays.begin("loop")))
-            log.error("%s ignores its cancellation and goes on", self.job.job_id)
+            self._give_up(body)
+
+    def _give_up(self, body: asyncio.Future[Any]) -> None:
+        """Wait no longer for code that ignores its cancellation."""
+        self._goes_on = True
+        body.add_done_callback(partial(_forget, self.crew.overstays.begin("loop")))
+        log.error("%s: code of it ignores its cancellation and goes on", self.job.job_id)
 
     async def _call(self) -> object:
         context = self._context()
@@ -141,7 +145,7 @@ class Attempt:
         except (SystemExit, KeyboardInterrupt) as error:  # the performer's end, not the worker's
             raise RuntimeError(f"the performer raised {type(error).__name__}({error})") from error
         finally:
-            await settle_stragglers(context)
+            await settle_stragglers(context, self._settle_seconds, self._give_up)
 
     async def _called(self, context: JobContext) -> object:
         match self.way:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import threading
@@ -88,7 +89,7 @@ class Child:
     def _start(self) -> None:
         spawning = get_context("spawn")  # a fork would copy locks that other threads hold
         ours, theirs = spawning.Pipe()
-        process = spawning.Process(target=serve, args=(theirs,), name="kizami-child")
+        process = spawning.Process(target=serve, args=(theirs, logging.getLogger().level), name="kizami-child")
         with self._lock:
             if self.is_killed:
                 raise ChildDiedError("the child process was not started: its job was given up")
@@ -103,7 +104,7 @@ class Child:
         try:
             self._line.send(message)
             while "end" not in (answer := self._receive(self._line)):
-                heard(answer["progress"])
+                _pass_on(answer, heard)
         except (EOFError, OSError) as error:
             raise ChildDiedError(self._how_it_died()) from error
         return _as_value(answer)
@@ -128,6 +129,15 @@ class Child:
             why = "killed from outside, or for want of memory" if -code == signal.SIGKILL else "crashed or was killed"
             return f"its process ended by {name}: it was {why}"
         return f"its process ended by itself with exit code {code}"
+
+
+def _pass_on(said: dict[str, Any], heard: Callable[[float | None], None]) -> None:
+    """Act on what a child says before its end: a heartbeat, or a log record."""
+    match said:
+        case {"log": [str(name), int(level), str(text)]}:
+            logging.getLogger(name).log(level, "%s", text)
+        case {"progress": progress}:
+            heard(progress)
 
 
 def _as_value(answer: dict[str, Any]) -> object:

@@ -6,6 +6,7 @@ What comes back is JSON: whatever a performer returns or raises, no object of it
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -52,14 +53,18 @@ class NoStore:
         )
 
 
-def serve(connection: Connection) -> None:
-    """Do what the worker sends, one after the other, until it sends None. Its end is this process's end."""
+def serve(connection: Connection, log_level: int) -> None:
+    """Do what the worker sends, one after the other, until it sends None. Its end is this process's end.
+
+    Log records from `log_level` on go to the worker, which has the handlers.
+    """
     os.setsid()  # a group of its own: so that it is killed together with what it started
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave_it_to_the_worker)
     inbox: SimpleQueue[Work | Order | None] = SimpleQueue()
     threading.Thread(target=_listen, args=(connection, inbox), name="kizami-orders", daemon=True).start()
     child = _Child(connection, SystemRuntime())
+    logging.basicConfig(level=log_level, format="%(message)s", handlers=[_ToWorker(child)], force=True)
     while (message := inbox.get()) is not None:
         copy_context().run(child.perform if isinstance(message, Order) else child.load, cast("Any", message))
         sys.stdout.flush()
@@ -93,9 +98,9 @@ class _Child:
             if work not in self._loaded:
                 self._loaded[work] = work.load()
         except BaseException as error:  # noqa: BLE001 - importing users' code may raise anything
-            self._send(end="failed", text=shorten_error(error))
+            self.send(end="failed", text=shorten_error(error))
         else:
-            self._send(end="loaded")
+            self.send(end="loaded")
 
     def perform(self, order: Order) -> None:
         """Call the performer and tell how it ended."""
@@ -105,7 +110,7 @@ class _Child:
         def move_deadline(progress: float | None) -> None:
             nonlocal deadline_boot
             deadline_boot = clock.boot_ms() + timeout_ms
-            self._send(progress=progress)
+            self.send(progress=progress)
 
         context = JobContext(
             order.job,
@@ -123,7 +128,7 @@ class _Child:
             answer = {"end": "lease_lost"}
         except BaseException as error:  # noqa: BLE001 - whatever a performer raises is its attempt's failure
             answer = {"end": "failed", "text": shorten_error(error)}
-        self._send(**answer)
+        self.send(**answer)
 
     def _lease(self, order: Order) -> HeldLease | None:
         if order.fence is None:
@@ -131,9 +136,25 @@ class _Child:
         leases = cast("Store", NoStore())
         return HeldLease(order.job.app, order.fence, cast("Any", leases), self._runtime.clock, LeaseSettings())
 
-    def _send(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
+        """Tell the worker something; from any thread."""
         with self._sending:
             self._connection.send_bytes(json.dumps(message).encode())
+
+
+class _ToWorker(logging.Handler):
+    """Sends log records to the worker."""
+
+    def __init__(self, child: _Child) -> None:
+        super().__init__()
+        self._child = child
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one; what can't be sent doesn't harm the job."""
+        try:
+            self._child.send(log=[record.name, record.levelno, self.format(record)])
+        except Exception:  # noqa: BLE001 - as handlers do
+            self.handleError(record)
 
 
 def _as_data(value: object) -> dict[str, Any]:

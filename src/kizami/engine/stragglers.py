@@ -61,8 +61,8 @@ def record_tasks(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
     return end
 
 
-async def settle_stragglers(context: JobContext) -> None:
-    """Cancel and await what a performer left running."""
+async def settle_stragglers(context: JobContext, seconds: float, give_up: Callable[[asyncio.Task[Any]], None]) -> None:
+    """Cancel what a performer left running and await it for so long; `give_up` is called for what still goes on."""
     for _ in range(ROUNDS_MAX):
         left = _left_by(context)
         if not left:
@@ -70,7 +70,14 @@ async def settle_stragglers(context: JobContext) -> None:
         log.warning("%s left %d tasks running; they are cancelled before its report", context.job_id, len(left))
         for task in left:
             task.cancel()
-        await asyncio.wait(left)
+        try:
+            _, stubborn = await asyncio.wait(left, timeout=seconds)
+        finally:
+            for task in left:
+                if not task.done():
+                    give_up(task)
+        if stubborn:
+            return
 
 
 def _left_by(context: JobContext) -> list[asyncio.Task[Any]]:
