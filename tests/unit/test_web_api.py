@@ -258,7 +258,7 @@ async def test_the_mirror_s_rooms_are_shown(site: Site) -> None:
     assert (await _get(site, "/api/deliveries?state=lost", status=400))["path"] == "state"
     assert [board["name"] for board in (await _get(site, "/api/boards"))["boards"]] == ["status"]
     [worker] = (await _get(site, "/api/workers"))["workers"]
-    assert (worker["worker_id"], worker["host"]) == ("worker-1", "somewhere")
+    assert (worker["worker_id"], worker["host"], worker["note"]) == ("worker-1", "somewhere", None)
 
 
 async def test_stats_count_every_state(site: Site) -> None:

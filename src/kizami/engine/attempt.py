@@ -82,6 +82,9 @@ class Attempt:
         except StoreError as error:
             log.warning("attempt of %s could not begin: %s", self.job.job_id, error)
             return self._reports.released(started=self._started)
+        except Exception as error:  # our own mistake must not leave the job without a report
+            log.exception("the attempt of %s broke", self.job.job_id)
+            return self._reports.unreported(shorten_error(error)) if self._started else self._reports.failed(error)
         finally:
             if self._child is not None:
                 self.crew.children.give_back(self._child)

@@ -24,6 +24,7 @@ class Children:
         self._threads = Threads("kizami-child")
         self._idle: list[Child] = []
         self._busy: set[Child] = set()
+        self._is_stopped = False
 
     async def take(self, work: Work) -> Child:
         """Return a process that is ready for some work. Raises ChildFailedError and ChildDiedError."""
@@ -44,6 +45,8 @@ class Children:
     def give_back(self, child: Child) -> None:
         """Take a process back: it stays warm unless it is dead or has done its share."""
         self._busy.discard(child)
+        if self._is_stopped:
+            child.kill()
         if child.is_killed:
             return
         if child.performed < self._settings.jobs_per_process and len(self._idle) < self._settings.processes:
@@ -52,7 +55,8 @@ class Children:
             self._threads.submit(child.stop)
 
     async def stop(self) -> None:
-        """End all processes."""
+        """End all processes, those given back later too."""
+        self._is_stopped = True
         for child in tuple(self._busy):
             child.kill()
         while self._idle:

@@ -122,8 +122,6 @@ class Dispatcher:
             report = await attempt.run()
             if report is not None:
                 await self._reporter.report(report, attempt.job.job_id)
-        except Exception:
-            log.exception("the attempt of %s broke; its job is reaped when its time is over", attempt.job.job_id)
         finally:
             del self._attempts[attempt]
             self._waker.wake()
