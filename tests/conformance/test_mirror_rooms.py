@@ -6,24 +6,32 @@ from pathlib import Path
 
 import pytest
 
+from kizami.core.errors import NotFoundError, WrongStateError
 from kizami.store.protocol import (
-    BoardClaim,
     BoardEdit,
     BoardPost,
-    CursorRow,
-    DeliveryClaim,
+    CursorMove,
     LeaseFence,
-    NewDelivery,
 )
 from kizami.store.sqlite import boards, deliveries, leases
 from kizami.store.sqlite.statements import load
+from tests.conformance.mirror_rooms import (
+    APP,
+    CHANNEL,
+    CLAIM_MS,
+    STALE_MS,
+    TODAY,
+    claim,
+    claim_board,
+    claimed,
+    claimed_board,
+    new,
+    owed,
+    take,
+)
 from tests.conformance.mirror_store import HandClock, MirrorStore, mirror_store
 
-APP, CHANNEL = "shop", "C1"
-STALE_MS = 600_000
-CLAIM_MS = 300_000
 HOUR_MS = 3_600_000
-TODAY = "2026-06-01"
 
 
 @pytest.fixture
@@ -35,38 +43,6 @@ def clock() -> HandClock:
 async def store(tmp_path: Path, clock: HandClock) -> AsyncIterator[MirrorStore]:
     async with mirror_store(tmp_path, clock) as opened:
         yield opened
-
-
-def new(item: str, due: str = TODAY) -> NewDelivery:
-    return NewDelivery(CHANNEL, item, '{"text": "hello"}', due)
-
-
-async def take(store: MirrorStore, run: str, worker: str = "w1") -> bool:
-    return await store.leases.acquire(APP, "mirror", run, "host", worker, STALE_MS)
-
-
-async def claim(store: MirrorStore, item: str, ticket: str, fence: LeaseFence | None = None) -> DeliveryClaim | None:
-    return await store.deliveries.claim(APP, CHANNEL, item, ticket, CLAIM_MS, "w1", fence)
-
-
-async def claimed(store: MirrorStore, item: str, ticket: str = "t1", fence: LeaseFence | None = None) -> DeliveryClaim:
-    found = await claim(store, item, ticket, fence)
-    assert found is not None
-    return found
-
-
-async def claim_board(store: MirrorStore, ticket: str = "t1", channel: str = CHANNEL) -> BoardClaim | None:
-    return await store.boards.claim(APP, "services", channel, ticket, CLAIM_MS, "w1", None)
-
-
-async def claimed_board(store: MirrorStore, ticket: str = "t1", channel: str = CHANNEL) -> BoardClaim:
-    found = await claim_board(store, ticket, channel)
-    assert found is not None
-    return found
-
-
-async def owed(store: MirrorStore, until: str = TODAY, limit: int = 10) -> list[str]:
-    return [place.item for place in await store.deliveries.owed(APP, CHANNEL, until, limit)]
 
 
 # --- leases ----------------------------------------------------------------------------------------------------------
@@ -247,7 +223,7 @@ async def test_a_run_that_lost_its_lease_writes_nothing(store: MirrorStore, cloc
     assert board is not None
     clock.move(STALE_MS + 1)
     assert await take(store, "b")
-    assert await store.deliveries.add(APP, [new("y")], CursorRow("source", "7"), fence) == ()
+    assert await store.deliveries.add(APP, [new("y")], CursorMove("source", None, "7"), fence) is None
     assert await store.cursors.position(APP, "source") is None
     assert await store.deliveries.intend(APP, mine, fence) is None
     assert not await store.deliveries.mark(APP, mine, "C1", "1.1", None, fence)
@@ -261,19 +237,42 @@ async def test_a_run_that_lost_its_lease_writes_nothing(store: MirrorStore, cloc
     assert await owed(store) == ["x"]
 
 
+@pytest.mark.parametrize("item", ["x", None])
+async def test_what_was_set_aside_is_owed_again_and_not_set_aside_for_its_old_date(
+    store: MirrorStore, clock: HandClock, item: str | None
+) -> None:
+    await store.deliveries.add(APP, [new("x", "2026-04-01"), new("y", "2026-05-28")])
+    intent = await store.deliveries.intend(APP, await claimed(store, "x"), None)
+    assert await store.deliveries.hand_back(APP, await claimed(store, "x"), "refused", set_aside=True)
+    assert await store.deliveries.requeue(APP, CHANNEL, item) == 1
+    assert await store.deliveries.set_aside_old(APP, CHANNEL, "2026-05-21", "too old") == 0
+    found = await store.deliveries.get(APP, CHANNEL, "x")
+    assert found is not None
+    assert (found.due, found.note) == ("2026-05-27", "requeued, was due 2026-04-01: refused")
+    assert await owed(store, "2026-05-28") == ["x", "y"]
+    assert (await claimed(store, "x")).unsettled == (intent,)
+    assert clock.slept == []
+
+
+async def test_only_what_is_set_aside_can_be_requeued(store: MirrorStore) -> None:
+    await store.deliveries.add(APP, [new("owed"), new("delivered")])
+    assert await store.deliveries.mark(APP, await claimed(store, "delivered"), "C1", "1.1", None, None)
+    for item in ("owed", "delivered"):
+        with pytest.raises(WrongStateError, match="is not set aside"):
+            await store.deliveries.requeue(APP, CHANNEL, item)
+    with pytest.raises(NotFoundError, match="no delivery absent"):
+        await store.deliveries.requeue(APP, CHANNEL, "absent")
+    with pytest.raises(NotFoundError, match="no deliveries to C9"):
+        await store.deliveries.requeue(APP, "C9")
+    assert await store.deliveries.requeue(APP, CHANNEL) == 0
+
+
 async def test_an_acknowledgement_that_touched_no_row_is_counted(store: MirrorStore) -> None:
     await store.deliveries.add(APP, [new("x")])
     await store.deliveries.count_possible_duplicate(APP, CHANNEL, "x", "marked by somebody else")
     found = await store.deliveries.get(APP, CHANNEL, "x")
     assert found is not None
     assert (found.possible_duplicates, found.note) == (1, "marked by somebody else")
-
-
-async def test_a_cursor_moves_in_the_transaction_that_adds(store: MirrorStore) -> None:
-    assert await store.deliveries.add(APP, [new("x")], CursorRow("source", "7")) == (True,)
-    assert await store.cursors.position(APP, "source") == "7"
-    assert await store.deliveries.add(APP, [], CursorRow("source", "[8]")) == ()
-    assert await store.cursors.position(APP, "source") == "[8]"
 
 
 # --- gates -----------------------------------------------------------------------------------------------------------
@@ -354,11 +353,31 @@ async def test_a_board_that_is_off_comes_back_in_another_channel_or_when_switche
     await post(store, synced_at=1)
     assert await store.boards.hand_back(APP, await claimed_board(store), "is_archived", off=True)
     assert (await claimed_board(store)).board.off
-    assert await store.boards.switch_on(APP, "services")
-    assert not await store.boards.switch_on(APP, "services")
+    assert await store.boards.switch_on(APP, "services", CHANNEL)
+    assert not await store.boards.switch_on(APP, "services", CHANNEL)
     await store.boards.hand_back(APP, await claimed_board(store), "is_archived", off=True)
     moved = await claimed_board(store, channel="C2")
     assert (moved.board.off, moved.board.ts, moved.board.channel) == (False, None, "C2")
+    assert [(board.channel, board.ts, board.off) for board in await store.boards.list(APP)] == [
+        (CHANNEL, "1780000000.000240", True),
+        ("C2", None, False),
+    ]
+
+
+async def test_an_edit_that_is_not_acknowledged_leaves_unknown_what_is_shown(store: MirrorStore) -> None:
+    await post(store, synced_at=1)
+    assert await store.boards.intend_edit(APP, await claimed_board(store), 2, None)
+    assert [board.content_hash for board in await store.boards.list(APP)] == [None]
+
+
+async def test_a_board_s_acknowledgement_that_touched_no_row_is_counted(store: MirrorStore) -> None:
+    await post(store, synced_at=1)
+    late = await claimed_board(store)
+    await store.boards.hand_back(APP, late, None)
+    await store.boards.distrust(APP, late, "an edit", posted=False)
+    await store.boards.distrust(APP, late, "a post", posted=True)
+    (board,) = await store.boards.list(APP)
+    assert (board.content_hash, board.possible_duplicates, board.note) == (None, 1, "a post")
 
 
 async def test_parked_content_is_remembered(store: MirrorStore) -> None:

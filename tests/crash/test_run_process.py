@@ -79,10 +79,20 @@ def _line_with(stream: IO[str] | None, pattern: str) -> re.Match[str]:
     raise AssertionError("".join(seen))
 
 
+def _lines_until(stream: IO[str] | None, last: str) -> list[str]:
+    """Read lines up to the one that holds `last`."""
+    assert stream is not None
+    seen: list[str] = []
+    while not seen or (seen[-1] and last not in seen[-1]):
+        seen.append(stream.readline())
+    return seen
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_run_is_ready_performs_and_stops_gracefully_at_the_first_signal(folder: Path, number: signal.Signals) -> None:
     with _started(folder, "run", "tiny:app", "--port", "0") as process:
-        url = _line_with(process.stderr, r"the pages at (http://\S+) are closed: to open them, set KIZAMI_TOKEN")[1]
+        _line_with(process.stderr, r"no token is configured.*: to open the pages, set KIZAMI_TOKEN")
+        url = _line_with(process.stderr, r"the pages are at (http://\S+)")[1]
         _line_with(process.stderr, "app tiny is running")
         with urlopen(f"{url}/readyz") as answer:  # noqa: S310 - an address that our own process named
             assert answer.read() == b"ready"
@@ -93,6 +103,13 @@ def test_run_is_ready_performs_and_stops_gracefully_at_the_first_signal(folder: 
         assert process.returncode == 0
         assert "app tiny has stopped" in rest[1]
         assert "Traceback" not in rest[1]
+
+
+def test_pages_without_a_token_are_warned_of_once(folder: Path) -> None:
+    with _started(folder, "run", "tiny:app", "--port", "0") as process:
+        seen = _lines_until(process.stderr, "app tiny is running")
+    assert [line for line in seen if "WARNING" in line] == [line for line in seen if "KIZAMI_TOKEN" in line]
+    assert sum("KIZAMI_TOKEN" in line for line in seen) == 1
 
 
 def test_a_second_signal_ends_a_process_that_still_waits_for_a_job(folder: Path) -> None:

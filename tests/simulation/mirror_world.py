@@ -19,12 +19,13 @@ from kizami.sandbox.settings import SandboxSettings
 from kizami.slack import Slack
 from kizami.store.protocol import ClaimedJob, LeaseFence, Store
 from kizami.store.sqlite import boards, deliveries, leases
-from tests.conformance.mirror_store import HandClock, MirrorStore, mirror_store
+from tests.conformance.mirror_store import START_MS, HandClock, MirrorStore, mirror_store
 
 if TYPE_CHECKING:
     import sqlite3
 
 APP = "shop"
+START_BOOT_MS = HandClock().boot
 STATUS, ALERTS = "C0STATUS", "C0ALERTS"
 UNLIMITED = SandboxSettings(rate_limited=False)
 
@@ -63,6 +64,23 @@ class HandRuntime:
 
 
 @dataclass
+class SlackClock:
+    """Slack's wall clock: it goes with the test's time, and the steps of the worker's wall clock don't touch it."""
+
+    ours: HandClock
+    ahead_ms: int = 0
+
+    def now_ms(self) -> int:
+        return START_MS + self.ours.boot - START_BOOT_MS + self.ahead_ms
+
+    def boot_ms(self) -> int:
+        return self.ours.boot
+
+    async def sleep(self, seconds: float) -> None:
+        await self.ours.sleep(seconds)
+
+
+@dataclass
 class World:
     """A worker with its store, and Slack."""
 
@@ -71,6 +89,7 @@ class World:
     store: MirrorStore
     sandbox: Sandbox
     slack: Slack
+    slack_clock: SlackClock
 
     def enter_job(self, worker_id: str = "w1", lease: HeldLease | None = None) -> JobContext:
         """Make a job of a worker the one that the test's code runs in."""
@@ -121,13 +140,16 @@ _ABANDONED: list[asyncio.Task[Any]] = []
 
 
 @asynccontextmanager
-async def mirror_world(folder: Path, settings: SandboxSettings = UNLIMITED) -> AsyncIterator[World]:
-    """Open a world; its job is entered."""
+async def mirror_world(
+    folder: Path, settings: SandboxSettings = UNLIMITED, *, slack_ahead_ms: int = 0
+) -> AsyncIterator[World]:
+    """Open a world; its job is entered. Slack's clock may be ahead of the worker's, or, negative, behind."""
     clock = HandClock()
     runtime = HandRuntime(clock)
-    sandbox = Sandbox(settings, runtime)
+    slack_clock = SlackClock(clock, slack_ahead_ms)
+    sandbox = Sandbox(settings, HandRuntime(slack_clock))
     async with mirror_store(folder, clock) as store, sandbox.serving() as url:
-        world = World(runtime, clock, store, sandbox, Slack(api_url=url, timeout_s=5))
+        world = World(runtime, clock, store, sandbox, Slack(api_url=url, timeout_s=5), slack_clock)
         world.enter_job()
         yield world
         for task in _ABANDONED:

@@ -202,7 +202,7 @@ async def test_a_board_that_is_off_says_so_and_comes_back_when_switched_on(
     assert (await row(world)).off
     assert [record.levelname for record in caplog.records if "is off" in record.message] == ["ERROR"]
     assert await sweep(world, board) is BoardOutcome.OFF
-    await world.store.boards.switch_on("shop", "services")
+    await world.store.boards.switch_on("shop", "services", STATUS)
     assert await sweep(world, board) is BoardOutcome.EDITED
 
 

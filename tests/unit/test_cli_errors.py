@@ -78,6 +78,7 @@ def test_every_error_of_the_package_has_an_exit_code() -> None:
         "not_planned": 2,
         "not_found": 5,
         "wrong_state": 5,
+        "cursor_moved": 5,
         "gone": 5,
         "sync_in_progress": 5,
         "configuration": 3,

@@ -248,6 +248,21 @@ async def test_a_trigger_while_the_lease_is_held_tells_who_holds_it(site: Site) 
     assert (lease["name"], lease["holder"]) == ("night", "greet#0:other")
 
 
+async def test_what_was_set_aside_is_owed_again(site: Site) -> None:
+    store, items = site.app.store.deliveries, ("one", "two", "three")
+    await store.add("demo", [NewDelivery("C1", item, "{}", "2026-01-01") for item in items])
+    await store.set_aside_old("demo", "C1", "2026-01-02", "too old")
+    assert await _post(site, "/api/deliveries/requeue", {"channel": "C1", "item": "one"}) == {"requeued": 1}
+    assert await _post(site, "/api/deliveries/requeue", {"channel": "C1"}) == {"requeued": 2}
+    owed = (await _get(site, "/api/deliveries?state=owed"))["deliveries"]
+    assert {one["note"] for one in owed} == {"requeued, was due 2026-01-01: too old"}
+    refused = await _post(site, "/api/deliveries/requeue", {"channel": "C1", "item": "one"}, status=409)
+    assert refused["code"] == "wrong_state"
+    missing = await _post(site, "/api/deliveries/requeue", {"channel": "C1", "item": "none"}, status=404)
+    assert missing["code"] == "not_found"
+    assert (await _post(site, "/api/deliveries/requeue", {"item": "one"}, status=400))["path"] == "channel"
+
+
 async def test_the_mirror_s_rooms_are_shown(site: Site) -> None:
     await site.app.store.deliveries.add("demo", [NewDelivery("C1", "item", '{"text": "hi"}', "2026-01-01")])
     claim = await site.app.store.boards.claim("demo", "status", "C1", "token", 1000, "worker-1", None)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from datetime import timedelta
 
+    from kizami.app.deliveries import Deliveries
     from kizami.app.jobs import Jobs
     from kizami.app.schedules import Schedules
     from kizami.core.window import Finding, Window
@@ -82,6 +83,13 @@ class Kizami:
         from kizami.app.jobs import Jobs  # noqa: PLC0415 - importing kizami must stay light
 
         return Jobs(self.name, self.store.jobs)
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """Return what the app owes to Slack channels; the app must be open."""
+        from kizami.app.deliveries import Deliveries  # noqa: PLC0415 - importing kizami must stay light
+
+        return Deliveries(self.name, self.store.deliveries)
 
     @property
     def schedules(self) -> Schedules:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kizami.cli.check import check
+from kizami.cli.deliveries import deliveries
 from kizami.cli.demo import demo
 from kizami.cli.exit_codes import ExitCode, exit_code_of
 from kizami.cli.jobs import jobs
@@ -52,6 +53,7 @@ def commands() -> typer.Typer:
         app.command()(command)
     app.add_typer(schedules, name="schedules")
     app.add_typer(jobs, name="jobs")
+    app.add_typer(deliveries, name="deliveries")
     return app
 
 

@@ -84,7 +84,7 @@ def default_name(channel: str, title: str) -> str:
 async def switch_on(mirror: Mirror) -> None:
     """Let a board that Slack's refusals had switched off try again: a person started this command."""
     async with mirror.app.running(worker=False):
-        await mirror.app.store.boards.switch_on(mirror.app.name, mirror.board.name)
+        await mirror.app.store.boards.switch_on(mirror.app.name, mirror.board.name, mirror.board.channel)
 
 
 async def mirror_once(mirror: Mirror) -> str | None:
@@ -105,7 +105,8 @@ async def _show(board: StatusBoard, query: Query, *, from_outside: bool) -> str:
     outcome = await board.publish(fetched)
     if outcome in _NEEDS_A_PERSON or (from_outside and outcome in _NEXT_TICK_REPAIRS):
         job = current_job()
-        note = next((row.note for row in await job.store.boards.list(job.app) if row.name == board.name), None)
+        rows = await job.store.boards.list(job.app)
+        note = next((row.note for row in rows if (row.name, row.channel) == (board.name, board.channel)), None)
         raise NotShownError(f"The board in {board.channel} doesn't show the rows: {note or outcome}")
     return outcome.value
 

@@ -45,16 +45,9 @@ async def _pages(app: Kizami, web: WebAddress | None) -> AsyncIterator[None]:
         yield
         return
     with needs_extra("The web server (leave it out with --no-web)", "web"):
-        from kizami.web.auth import OPERATOR_VARIABLE, Auth  # noqa: PLC0415 - needs the extra
+        from kizami.web.auth import Auth  # noqa: PLC0415 - needs the extra
         from kizami.web.server import serving  # noqa: PLC0415 - as above
     auth = Auth.from_environment()
     async with serving(app, auth, web.host, web.port) as url:
-        if auth is None:
-            log.warning(
-                "the pages at %s are closed: to open them, set %s to a secret of 16 characters or more",
-                url,
-                OPERATOR_VARIABLE,
-            )
-        else:
-            log.info("the pages are at %s", url)
+        log.info("the pages are at %s", url)
         yield

@@ -81,6 +81,12 @@ class WrongStateError(KizamiError):
     code = "wrong_state"
 
 
+class CursorMovedError(WrongStateError):
+    """Another worker moved the cursor in between; facts: cursor, read, found (positions as JSON text or None)."""
+
+    code = "cursor_moved"
+
+
 class GoneError(KizamiError):
     """The thing existed and its retention has passed."""
 

@@ -19,19 +19,26 @@ class Gathering:
         self.deliveries: list[NewDelivery] = []
 
 
-_current: ContextVar[weakref.ref[Gathering] | None] = ContextVar("kizami_gathering", default=None)
+_open: ContextVar[tuple[weakref.ref[Gathering], ...]] = ContextVar("kizami_gatherings", default=())
+"""Those of the loops that the code is in, the innermost last."""
 
 
 def gather(delivery: NewDelivery) -> bool:
-    """Keep a delivery for the cursor whose loop body the calling code is; False when it is in none."""
-    reference = _current.get()
-    gathering = reference() if reference else None
-    if gathering is None:
+    """Keep a delivery for the innermost cursor whose loop body the calling code is; False when it is in none."""
+    alive = [gathering for reference in _open.get() if (gathering := reference()) is not None]
+    if not alive:
         return False
-    gathering.deliveries.append(delivery)
+    alive[-1].deliveries.append(delivery)
     return True
 
 
-def gather_into(gathering: Gathering | None) -> None:
-    """Let what the calling task adds go there from here on; None ends it."""
-    _current.set(weakref.ref(gathering) if gathering else None)
+def begin_gathering() -> Gathering:
+    """Let what the calling task adds go to a new gathering from here on."""
+    gathering = Gathering()
+    _open.set((*(reference for reference in _open.get() if reference() is not None), weakref.ref(gathering)))
+    return gathering
+
+
+def end_gathering(gathering: Gathering) -> None:
+    """Let nothing more go there; the loop around it, if there is one, gathers on."""
+    _open.set(tuple(reference for reference in _open.get() if reference() not in {None, gathering}))

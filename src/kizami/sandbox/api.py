@@ -6,6 +6,8 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 
 from kizami.sandbox.arguments import Arguments, Decoded, Request, decode
@@ -159,7 +161,8 @@ class SlackApi:
         if fault.without_ts and isinstance(said, Mapping):
             said = {name: value for name, value in said.items() if name not in {"ts", "message"}}
         content = said.encode() if isinstance(said, str) else json.dumps(said).encode()
-        headers = {"content-type": _HTML if content.startswith(b"<") else _JSON}
+        date = format_datetime(datetime.fromtimestamp(self._time.wall_ms() // _MS_PER_SECOND, UTC), usegmt=True)
+        headers = {"content-type": _HTML if content.startswith(b"<") else _JSON, "date": date}
         if bot is not None:
             headers["x-oauth-scopes"] = ",".join(sorted(bot.scopes))
         if fault.retry_after is not None:

@@ -5,17 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from kizami.slack.errors import (
-    RATE_LIMITED,
-    ApiError,
-    ErrorClass,
-    NotSent,
-    RateLimited,
-    ServerError,
-    SlackError,
-    Unclear,
-    error_class,
-)
+from kizami.slack.error_codes import RATE_LIMITED, ErrorClass, error_class
+from kizami.slack.errors import ApiError, NotSent, RateLimited, ServerError, SlackError, Unclear
 from kizami.slack.policy import DEFAULT_WAIT_MS, retry_after_ms
 
 
@@ -51,7 +42,7 @@ def _read_response(method: str, response: Any) -> SlackError:
     body: dict[str, Any] = data if isinstance(data, dict) else {}
     code = body.get("error")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return RateLimited(method, retry_after_ms(_header(response.headers, "Retry-After")))
+        return RateLimited(method, retry_after_ms(header(response.headers, "Retry-After")))
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return ServerError(method, status)
     if not isinstance(code, str):
@@ -72,6 +63,7 @@ def _said(body: dict[str, Any]) -> tuple[tuple[str, ...], str]:
     return tuple(str(text)[:300] for text in texts[:10]), f"needs the scope {needed}" if needed else ""
 
 
-def _header(headers: Any, name: str) -> str | None:
+def header(headers: Any, name: str) -> str | None:
+    """Return a header of an answer, whatever the case of its name."""
     found = [value for key, value in headers.items() if key.lower() == name.lower()]
     return found[0] if found else None

@@ -38,6 +38,8 @@ class Fetched:
 class StatusBoard:
     """One message in a channel that shows rows as they were when last fetched.
 
+    A board is known by its name and channel: in another channel it is another one, with a message of its own.
+
     `columns` orders and limits the columns, otherwise the rows' own are shown; `render` makes a Message from rows
     instead. `urgent` tells rows that are shown first, so that they are not the ones cut. `skip_unchanged` saves edits
     that would only change the stamp, until half of `freshness` has passed. `time_zone`: of the times shown; the

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from kizami.engine.context import LeaseLost
-from kizami.slack.errors import ApiError, ErrorClass, SlackError, Unclear
+from kizami.slack.error_codes import ErrorClass
+from kizami.slack.errors import ApiError, SlackError, Unclear
 from kizami.slack.history import Finding
 from kizami.slack.policy import POSTING
 from kizami.slack.posting import CLAIM_MS, Posted, post
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from kizami.core.times import EpochMs
     from kizami.engine.context import JobContext
     from kizami.slack.client import Slack
-    from kizami.slack.history import History
+    from kizami.slack.history import History, LookedUp
     from kizami.slack.message import Message
     from kizami.store.protocol import BoardClaim, Intent
 
@@ -57,7 +58,7 @@ class BoardOutcome(StrEnum):
     FAILED = "failed"
     """A person has to act: token, scopes or code."""
     OFF = "off"
-    """The channel can't be written to; the board is off until it has another one or is switched on."""
+    """The channel can't be written to; the board is off there until it is switched on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ class _Publish:
         self._board = claim.board
         self._showing = showing
         self._store = job.store.boards
-        self._delivery = f"board/{job.app}/{settings.name}"
+        self._delivery = f"board/{job.app}/{settings.channel}/{settings.name}"
         self._note: str | None = None
         self._off = False
 
@@ -140,9 +141,6 @@ class _Publish:
         board, showing = self._board, self._showing
         if board.off:
             return BoardOutcome.OFF
-        if max(board.aimed_at or 0, board.synced_at or 0) > showing.synced_at:
-            log.info("%s keeps what it shows: newer data was shown or tried already", self._delivery)
-            return BoardOutcome.OLDER
         if board.parked_hash == showing.content_hash:
             return BoardOutcome.PARKED
         if board.ts is None:
@@ -153,7 +151,7 @@ class _Publish:
         board, within_ms = self._board, self._settings.skip_unchanged_ms
         if within_ms is None or board.synced_at is None or board.content_hash != self._showing.content_hash:
             return False
-        return self._showing.synced_at - board.synced_at < within_ms
+        return 0 <= self._showing.synced_at - board.synced_at < within_ms
 
     async def _settle_doubts(self) -> BoardOutcome | None:
         """Find out whether an earlier post was accepted; None when a post is to follow."""
@@ -161,41 +159,54 @@ class _Publish:
             return None
         looked = await self._history.find(self._job, self._delivery, self._claim.unsettled)
         match looked.finding:
-            case Finding.FOUND if looked.posted is not None:
-                return await self._adopt(looked.posted)
+            case Finding.FOUND:
+                return await self._adopt(looked)
             case Finding.INCOMPLETE:
                 self._note = f"waits because the look-up is incomplete: {looked.reason}"
                 return BoardOutcome.WAITING
             case Finding.UNREADABLE:
-                log.warning(
-                    "%s is posted again after a lost answer, because the history can't be read (%s): "
-                    "a duplicate is possible",
-                    self._delivery,
-                    looked.reason,
-                )
+                why = f"the history can't be read ({looked.reason}); a duplicate is possible"
+                self._note = f"posted again after a lost answer, because {why}"
+                log.warning("%s is %s", self._delivery, self._note)
             case _:
                 for intent in self._claim.unsettled:
                     await self._store.settle(self._job.app, self._claim, intent, "looked up: absent")
         return None
 
-    async def _adopt(self, posted: Posted) -> BoardOutcome:
+    async def _adopt(self, looked: LookedUp) -> BoardOutcome:
         """Keep the message of an earlier try; what it shows is as old as that try, so an edit follows."""
+        assert looked.posted is not None  # noqa: S101 - what FOUND means
+        if looked.copies > 1:
+            self._note = f"{looked.copies} copies are in the channel"
+            log.warning("%s: %s", self._delivery, self._note)
         shown_at = self._board.aimed_at or self._showing.synced_at
-        return await self._keep(posted, BoardPost(posted.channel, posted.ts, shown_at, ""), BoardOutcome.ADOPTED)
+        return await self._keep(looked.posted, shown_at, "", BoardOutcome.ADOPTED)
 
-    async def _keep(self, posted: Posted, board_post: BoardPost, outcome: BoardOutcome) -> BoardOutcome:
-        if await self._store.mark_posted(self._job.app, self._claim, board_post, self._job.fence):
+    async def _keep(self, posted: Posted, shown_at: EpochMs, content_hash: str, outcome: BoardOutcome) -> BoardOutcome:
+        kept = BoardPost(posted.channel, posted.ts, shown_at, content_hash, self._note)
+        if await self._store.mark_posted(self._job.app, self._claim, kept, self._job.fence):
             return outcome
-        log.warning("%s: possible duplicate: the acknowledgement of %s touched no row", self._delivery, posted.ts)
+        said = f"possible duplicate: the acknowledgement of {posted.ts} touched no row"
+        return await self._distrust(said, posted=True)
+
+    async def _distrust(self, said: str, *, posted: bool) -> BoardOutcome:
+        """Say that somebody else holds the board by now, so that its next edit isn't spared."""
+        log.warning("%s: %s", self._delivery, said)
+        await self._store.distrust(self._job.app, self._claim, said, posted=posted)
         return BoardOutcome.IN_DOUBT
 
     async def _post(self) -> BoardOutcome:
         refusal: SlackError | None = None
+        try:
+            await self._slack.introduce()
+        except SlackError as error:
+            return self._end_with(error, in_doubt=False)
         for rendering in self._showing.renderings:
-            intent = await self._store.intend_post(self._job.app, self._claim, self._showing.synced_at, self._job.fence)
+            intent = await self._store.intend_post(
+                self._job.app, self._claim, self._showing.synced_at, self._job.fence, self._slack.now()
+            )
             if intent is None:
-                await self._job.require_lease()
-                return BoardOutcome.OLDER
+                return await self._keep_what_is_shown()
             try:
                 posted = await self._post_once(rendering, intent)
             except SlackError as error:
@@ -205,9 +216,10 @@ class _Publish:
                 if _is_about_content(error):
                     continue
                 return self._end_with(error)
-            showing = self._showing
-            kept = BoardPost(posted.channel, posted.ts, showing.synced_at, showing.content_hash)
-            return await self._keep(posted, kept, BoardOutcome.POSTED)
+            if posted.warnings:
+                self._note = f"Slack warns: {', '.join(posted.warnings)}"
+                log.warning("%s was posted, but %s", self._delivery, self._note)
+            return await self._keep(posted, self._showing.synced_at, self._showing.content_hash, BoardOutcome.POSTED)
         return await self._park(refusal)
 
     async def _post_once(self, rendering: Message, intent: Intent) -> Posted:
@@ -219,12 +231,16 @@ class _Publish:
             await self._store.settle(self._job.app, self._claim, intent, "not sent: the lease was lost")
             raise
 
+    async def _keep_what_is_shown(self) -> BoardOutcome:
+        await self._job.require_lease()
+        log.info("%s keeps what it shows: newer data was shown or tried already", self._delivery)
+        return BoardOutcome.OLDER
+
     async def _edit(self) -> BoardOutcome:
         refusal: SlackError | None = None
         for rendering in self._showing.renderings:
             if not await self._store.intend_edit(self._job.app, self._claim, self._showing.synced_at, self._job.fence):
-                await self._job.require_lease()
-                return BoardOutcome.OLDER
+                return await self._keep_what_is_shown()
             try:
                 await self._edit_once(rendering)
             except SlackError as error:
@@ -235,8 +251,9 @@ class _Publish:
                     return await self._replace(error)
                 return self._end_with(error)
             edit = BoardEdit(self._showing.synced_at, self._showing.content_hash)
-            landed = await self._store.mark_edited(self._job.app, self._claim, edit, self._job.fence)
-            return BoardOutcome.EDITED if landed else BoardOutcome.IN_DOUBT
+            if await self._store.mark_edited(self._job.app, self._claim, edit, self._job.fence):
+                return BoardOutcome.EDITED
+            return await self._distrust("the acknowledgement of an edit touched no row", posted=False)
         return await self._park(refusal)
 
     async def _edit_once(self, rendering: Message) -> None:
@@ -267,11 +284,11 @@ class _Publish:
         await self._store.park(self._job.app, self._claim, self._showing.content_hash, note)
         return BoardOutcome.PARKED
 
-    def _end_with(self, error: SlackError) -> BoardOutcome:
+    def _end_with(self, error: SlackError, *, in_doubt: bool = True) -> BoardOutcome:
         """Say what stopped this publish, to the log and on the board."""
         self._note = error.message
         match error:
-            case Unclear():
+            case Unclear() if in_doubt:
                 log.warning("%s is in doubt: %s", self._delivery, error)
                 return BoardOutcome.IN_DOUBT
             case ApiError(kind=ErrorClass.CHANNEL):

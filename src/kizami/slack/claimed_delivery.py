@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kizami.engine.context import LeaseLost
-from kizami.slack.errors import ApiError, ErrorClass, NotSent, RateLimited, SlackError, Unclear
+from kizami.slack.error_codes import ErrorClass
+from kizami.slack.errors import ApiError, NotSent, RateLimited, SlackError, Unclear
 from kizami.slack.history import Finding, LookedUp
 from kizami.slack.message import Message, from_json
 from kizami.slack.posting import Posted, post
@@ -20,6 +21,9 @@ log = logging.getLogger("kizami.slack.deliveries")
 
 _UNCLEAR_IN_A_ROW: Final = 3
 """After so many lost answers in a row the rest is left to the next tick: each may have cost a whole timeout."""
+
+_UNKNOWN_IN_A_ROW: Final = 3
+"""After so many refusals in a row that nobody can read, it is hardly the items: the rest is left to the next tick."""
 
 
 class ClaimedDelivery:
@@ -42,15 +46,28 @@ class ClaimedDelivery:
             await self._store.hand_back(self._job.app, self._claim, self._note, set_aside=self._set_aside)
 
     async def deliver(self, since: int | None) -> None:
-        """Settle earlier doubts, then post."""
+        """Settle earlier doubts, then post. `since` is Slack's time of the oldest doubt that the round knows."""
         if self._claim.unsettled and not await self._settle_doubts(since):
             return
-        message = from_json(self._claim.content)
+        message = self._read_content()
+        if message is None:
+            return
         if not await self._post(message) and message.blocks and self._set_aside:
             # Blocks that Slack refuses must not cost the message: its text says the same.
             self._set_aside = False
             self._report.refused -= 1
             await self._post(replace(message, blocks=()))
+
+    def _read_content(self) -> Message | None:
+        """Return the message to post; content that can't be read leaves the queue, or it would hold up the rest."""
+        try:
+            return from_json(self._claim.content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            self._set_aside = True
+            self._report.refused += 1
+            self._note = f"its stored content can't be read: {type(error).__name__}: {error}"
+            log.error("%s is set aside: %s", self._delivery, self._note)  # noqa: TRY400 - the note says it all
+            return None
 
     async def _settle_doubts(self, since: int | None) -> bool:
         """Find out whether an earlier attempt was accepted; True when a post is to follow."""
@@ -87,7 +104,7 @@ class ClaimedDelivery:
 
     async def _post(self, message: Message) -> bool:
         """Commit the intent, ask the lease, post, mark."""
-        intent = await self._store.intend(self._job.app, self._claim, self._job.fence)
+        intent = await self._store.intend(self._job.app, self._claim, self._job.fence, self._round.slack.now())
         if intent is None:
             await self._job.require_lease()
             self._report.taken += 1
@@ -103,7 +120,7 @@ class ClaimedDelivery:
         except SlackError as error:
             await self._refused(error, intent)
             return False
-        self._round.unclear_in_a_row = 0
+        self._round.unclear_in_a_row = self._round.unknown_in_a_row = 0
         if posted.warnings:
             self._note = f"Slack warns: {', '.join(posted.warnings)}"
             log.warning("%s was delivered, but Slack warns: %s", self._delivery, ", ".join(posted.warnings))
@@ -132,11 +149,17 @@ class ClaimedDelivery:
                 self._round.stop(error)
             return
         await self._store.settle(self._job.app, self._claim, intent, error.message)
-        if isinstance(error, ApiError) and error.kind in {ErrorClass.CONTENT, ErrorClass.REPOST}:
+        if isinstance(error, ApiError) and error.kind is ErrorClass.CONTENT:
             self._set_aside = True
             self._report.refused += 1
             log.error("%s is refused: %s", self._delivery, error)
             return
         if isinstance(error, RateLimited | NotSent):
             self._report.waiting += 1
+        if isinstance(error, ApiError) and error.kind is ErrorClass.UNKNOWN:
+            self._report.waiting += 1
+            self._round.unknown_in_a_row += 1
+            if self._round.unknown_in_a_row < _UNKNOWN_IN_A_ROW:
+                log.error("%s stays owed: %s", self._delivery, error)
+                return
         self._round.stop(error)

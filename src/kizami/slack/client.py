@@ -11,21 +11,28 @@ from urllib.parse import urlsplit
 from kizami.core.errors import ConfigurationError
 from kizami.engine.context import current_or_none
 from kizami.runtime import SystemClock
-from kizami.slack.answers import read_answer, read_failure
+from kizami.slack.answers import header, read_answer, read_failure
 from kizami.slack.errors import ApiError, NotSent, RateLimited, ServerError, SlackError, Unclear
-from kizami.slack.policy import CallPolicy, backoff_ms
+from kizami.slack.identity import Identity
+from kizami.slack.policy import LOOK_UP, CallPolicy, backoff_ms
+from kizami.slack.slack_time import SlackTime
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from slack_sdk.web.async_client import AsyncWebClient
 
+    from kizami.core.times import EpochMs
     from kizami.runtime import Clock
 
 log = logging.getLogger("kizami.slack")
 
 SLACK_API: Final = "https://slack.com/api/"
+POST: Final = "chat.postMessage"
 TIMEOUT_S: Final = 30
+TIMEOUT_S_MAX: Final = 60
+"""A post's claim has to outlast its call with all retries."""
+
 _READS: Final = frozenset({"conversations.history", "conversations.replies", "conversations.info", "chat.getPermalink"})
 _STAND_IN_TOKEN: Final = "xoxb-sandbox"  # noqa: S105 - opens nothing but a stand-in on this machine
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -37,14 +44,19 @@ class Slack:
 
     The token comes from SLACK_BOT_TOKEN, the address from SLACK_API_URL (set it to use a stand-in; on this machine
     it needs no token). `on_phase` is told (phase, item) at "before_send", "answered" and "between_items". `outcomes`
-    counts calls by (method, outcome). Raises ConfigurationError without a token.
+    counts calls by (method, outcome). `timeout_s` is that of one try, 60 at most. Raises ConfigurationError without a
+    token.
     """
 
     def __init__(self, token: str | None = None, api_url: str | None = None, *, timeout_s: int = TIMEOUT_S) -> None:
         self.api_url = _api_url(api_url or os.environ.get("SLACK_API_URL") or SLACK_API)
         self._token = _token(token or os.environ.get("SLACK_BOT_TOKEN"), self.api_url)
-        self._timeout_s = timeout_s
+        self._timeout_s = _timeout(timeout_s)
         self._client: AsyncWebClient | None = None
+        self._clock_outside_jobs: Clock = SystemClock()
+        self._time = SlackTime()
+        self._identity = Identity()
+        self._introduced_with: Clock | None = None
         self.on_phase: Callable[[str, str], Awaitable[None]] | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
@@ -75,6 +87,23 @@ class Slack:
             if job:  # the lease may have gone to another run during the wait
                 await job.require_lease()
 
+    async def introduce(self) -> Identity:
+        """Return who we are here; asks Slack once, which also shows Slack's clock. Raises what `call` raises."""
+        clock = self._clock
+        if self._introduced_with is not clock:
+            self._identity = Identity.read(await self.call("auth.test", {}, LOOK_UP))
+            self._introduced_with = clock
+        return self._identity
+
+    @property
+    def timeout_ms(self) -> int:
+        """Return how long one try of a call may take."""
+        return self._timeout_s * 1000
+
+    def now(self) -> EpochMs | None:
+        """Return what Slack's clock shows at least by now, epoch ms; None when no answer has shown it."""
+        return self._time.now(self._clock)
+
     async def announce(self, phase: str, item: str) -> None:
         """Tell the observer, if there is one, that an item reaches a phase."""
         if self.on_phase is not None:
@@ -97,7 +126,9 @@ class Slack:
             response = await client.api_call(method, **verb)
         except Exception as error:  # slack_sdk raises far more than its own error; all are sorted there
             raise read_failure(method, error) from error
-        return read_answer(method, response.data, needs)
+        body = read_answer(method, response.data, needs)
+        self._time.learn(header(response.headers, "Date"), body.get("ts") if method == POST else None, self._clock)
+        return body
 
     def sdk(self) -> AsyncWebClient:
         """Return the SDK's client, for calls that the mirror doesn't make; it repeats nothing and minds no gate."""
@@ -108,7 +139,7 @@ class Slack:
     @property
     def _clock(self) -> Clock:
         job = current_or_none()
-        return job.runtime.clock if job else SystemClock()
+        return job.runtime.clock if job else self._clock_outside_jobs
 
     async def _require_open_gate(self, method: str, channel: str) -> None:
         wait_ms = await self.gate_closed_for(method, channel)
@@ -170,6 +201,15 @@ def _api_url(address: str) -> str:
         )
     path = parts.path.rstrip("/") or "/api"
     return f"{parts.scheme}://{parts.netloc}{path}/"
+
+
+def _timeout(seconds: int) -> int:
+    if 1 <= seconds <= TIMEOUT_S_MAX:
+        return seconds
+    raise ConfigurationError(
+        f"A call to Slack can't take {seconds} s.",
+        remedy=f"Give timeout_s from 1 to {TIMEOUT_S_MAX}: a post's claim has to outlast its call.",
+    )
 
 
 def _token(token: str | None, api_url: str) -> str:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from kizami.core.errors import InvalidInputError
-from kizami.core.times import to_ms
+from kizami.core.times import MS_PER_DAY, to_ms
 from kizami.engine.context import LeaseLost, current_job
 from kizami.engine.gathering import gather
 from kizami.slack.dates import job_date, job_zone
@@ -32,10 +32,10 @@ _LAG = timedelta(seconds=5)
 class Deliveries:
     """What a channel is owed. The missing marker is the queue: `add` fills it, `deliver` empties it.
 
-    `max_age`: due for longer, an item is set aside visibly. `batch`: posts a deliver makes. `lookup=False` posts
+    `max_age`: due for more days, an item is set aside visibly. `batch`: posts a deliver makes. `lookup=False` posts
     again after a lost answer instead of looking for the message first. `history_lag`: how long after an attempt its
     message may take to appear in the history. `time_zone`: whose date is meant by due; the schedule's by default.
-    Raises DefinitionError for a channel that isn't an id.
+    Raises DefinitionError for a channel that isn't an id, InvalidInputError for a negative length.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Deliveries:
         self._slack = slack
         self._time_zone = time_zone
         self._lag_ms = to_ms(history_lag, name="history_lag", least_ms=0)
-        self._settings = RoundSettings(self.channel, max_age.days, max(1, batch), lookup)
+        self._settings = RoundSettings(self.channel, _days(max_age), max(1, batch), lookup)
         self._histories: dict[str, History] = {}
 
     async def add(
@@ -79,7 +79,7 @@ class Deliveries:
             return True
         await job.require_lease()
         added = await job.store.deliveries.add(job.app, [new], None, job.fence)
-        if not added:
+        if added is None:
             raise LeaseLost
         return added[0]
 
@@ -92,6 +92,11 @@ class Deliveries:
         history = self._histories.setdefault(job.app, History(self._slack, self.channel, lag_ms=self._lag_ms))
         until = await job_date(job, await job_zone(job, self._time_zone))
         return await DeliveryRound(job, self._slack, history, self._settings, until).run()
+
+
+def _days(age: timedelta) -> int:
+    """Return whole days, rounded up: due dates know no hours."""
+    return -(-to_ms(age, name="max_age", least_ms=0) // MS_PER_DAY)
 
 
 def _item(item: object) -> str:

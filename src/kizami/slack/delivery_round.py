@@ -8,8 +8,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from kizami.slack.claimed_delivery import ClaimedDelivery
-from kizami.slack.errors import ApiError, ErrorClass, RateLimited, SlackError
-from kizami.slack.posting import CLAIM_MS, POST
+from kizami.slack.client import POST
+from kizami.slack.error_codes import ErrorClass
+from kizami.slack.errors import ApiError, RateLimited, SlackError
+from kizami.slack.posting import CLAIM_MS
 from kizami.store.protocol.deliveries import FIRST
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class DeliveryRound:
         self._until = until
         self.store = job.store.deliveries
         self.unclear_in_a_row = 0
+        self.unknown_in_a_row = 0
         self.report = DeliveryReport()
 
     async def run(self) -> DeliveryReport:
@@ -96,7 +99,7 @@ class DeliveryRound:
     async def _deliver_page(self, page: tuple[OwedDelivery, ...], limit: int) -> int:
         """Deliver the items of a page; return how many were posted or adopted."""
         before = self._landed()
-        doubts = [place.in_doubt_since for place in page if place.in_doubt_since is not None]
+        doubts = [place.slack_since for place in page if place.slack_since is not None]
         for place in page:
             if self._landed() - before >= limit or self.report.stopped is not None:
                 break
@@ -116,6 +119,12 @@ class DeliveryRound:
         wait_ms = await self.slack.gate_closed_for(POST, self.settings.channel)
         if wait_ms:
             self.stop(RateLimited(POST, wait_ms, gate=True))
+            return
+        try:
+            await self.slack.introduce()
+        except SlackError as error:
+            self.report.waiting += 1
+            self.stop(error)
             return
         claim = await self._claim(place)
         if claim is None:

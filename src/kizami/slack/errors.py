@@ -1,32 +1,14 @@
-"""What can become of a call to Slack, as types, and what each of Slack's error codes means for a mirror."""
+"""What can become of a call to Slack, as types."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kizami.core.errors import KizamiError
+from kizami.slack.error_codes import ErrorClass, error_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-class ErrorClass(StrEnum):
-    """What a refusal asks for."""
-
-    RETRY = "retry"
-    """Surely not applied: repeat later."""
-    UNCLEAR = "unclear"
-    """May have been applied: look before repeating."""
-    REPOST = "repost"
-    """The known message is gone or can't be edited any more: post anew."""
-    CONTENT = "content"
-    """This payload can never pass: shrink it or set it aside."""
-    CHANNEL = "channel"
-    """Nothing can be shown in this channel: stop it and say so."""
-    CONFIG = "config"
-    """Nothing will work until a person changes token, scopes or code."""
 
 
 class SlackError(KizamiError):
@@ -97,7 +79,7 @@ class ApiError(SlackError):
         super().__init__(
             method,
             f"Slack refused {method}: {error}{shown}.",
-            remedy=_REMEDIES.get(error),
+            remedy=_REMEDY_OF_UNKNOWN if kind is ErrorClass.UNKNOWN else _REMEDIES.get(error),
             error=error,
             kind=kind.value,
         )
@@ -105,52 +87,6 @@ class ApiError(SlackError):
         self.kind = kind
         self.details = details
 
-
-def error_class(error: str) -> ErrorClass:
-    """Return what one of Slack's error codes asks for; a code that nobody knows is the item's own fault."""
-    if error.startswith("restricted_action"):
-        return ErrorClass.CHANNEL
-    return ERROR_CLASSES.get(error, ErrorClass.CONTENT)
-
-
-def is_known(error: str) -> bool:
-    """Tell whether a code of Slack's stands in the table."""
-    return error in ERROR_CLASSES or error.startswith("restricted_action")
-
-
-RATE_LIMITED: Final = frozenset({"ratelimited", "rate_limited"})
-"""In the body of a 429, and, rarely, of a 200."""
-
-_CODES: Final[Mapping[ErrorClass, str]] = {
-    ErrorClass.RETRY: """
-        ratelimited rate_limited message_limit_exceeded service_unavailable team_added_to_org org_login_required
-        external_channel_migrating canvas_editing_locked streaming_state_conflict request_timeout hash_conflict
-    """,
-    ErrorClass.UNCLEAR: "internal_error fatal_error update_failed",
-    ErrorClass.REPOST: """
-        message_not_found edit_window_closed cant_update_message cant_delete_message
-        row_not_found invalid_row_id record_not_found record_deleted
-    """,
-    ErrorClass.CONTENT: """
-        msg_too_long msg_blocks_too_long invalid_blocks invalid_blocks_format invalid_attachments too_many_attachments
-        no_text markdown_text_conflict metadata_too_large invalid_metadata_format invalid_metadata_schema
-        invalid_arguments block_mismatch only_one_table_allowed
-        over_row_maximum over_column_maximum over_cell_fields_limit
-    """,
-    ErrorClass.CHANNEL: """
-        is_inactive is_archived channel_not_found not_in_channel ekm_access_denied messages_tab_disabled
-        posting_to_channel_denied list_not_found
-    """,
-    ErrorClass.CONFIG: """
-        not_authed invalid_auth account_inactive token_revoked token_expired missing_scope not_allowed_token_type
-        no_permission access_denied accesslimited two_factor_setup_required enterprise_is_restricted
-        team_access_not_granted unknown_method method_deprecated deprecated_endpoint invalid_arg_name invalid_json
-        invalid_post_type invalid_charset invalid_column_id column_not_found uneditable_column invalid_option_id
-    """,
-}
-ERROR_CLASSES: Final[Mapping[str, ErrorClass]] = MappingProxyType(
-    {code: kind for kind, codes in _CODES.items() for code in codes.split()},
-)
 
 _REMEDIES: Final[Mapping[str, str]] = {
     "not_in_channel": "Invite the bot to the channel.",
@@ -163,3 +99,6 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "token_expired": "Refresh the token, or turn token rotation off.",
     "account_inactive": "The bot or its workspace was removed: install the Slack app again.",
 }
+_REMEDY_OF_UNKNOWN: Final = (
+    "Kizami doesn't know this code, so nothing is set aside for it: look it up in Slack's reference."
+)

@@ -1,11 +1,15 @@
 """Looking for messages that may have been posted: by their delivery id, in the channel's history.
 
-Absence is concluded only from a reading of the whole window since the attempt that met no error. A reading that was cut
-short (by its budget, by Slack's limit of one call a minute) goes on from its last page at the next deliver.
+Absence is concluded only from a reading of the whole window since the attempt that met no error. The window is in
+Slack's time, since that makes the ts; an attempt of which Slack's time isn't known is looked for in the whole channel.
+A reading that was cut short (by its budget, by Slack's limit of one call a minute) goes on from its last page at the
+next deliver.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +18,7 @@ from kizami.slack.errors import ApiError, SlackError
 from kizami.slack.message import EVENT_TYPE
 from kizami.slack.policy import LOOK_UP
 from kizami.slack.posting import Posted
+from kizami.slack.slack_time import ts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +26,17 @@ if TYPE_CHECKING:
     from kizami.core.times import EpochMs
     from kizami.engine.context import JobContext
     from kizami.slack.client import Slack
+    from kizami.slack.identity import Identity
     from kizami.store.protocol import Intent
+
+log = logging.getLogger("kizami.slack.history")
 
 HISTORY: Final = "conversations.history"
 MARGIN_MS: Final = 300_000
-"""How far Slack's clock, which makes the ts, may be behind ours."""
+"""How far apart the clocks of Slack's own machines may be: one shows us the time, another makes the ts."""
+
+_DATE_MS: Final = 1_000
+"""How finely an answer shows the time."""
 
 _PAGE: Final = 200
 _UNREADABLE: Final = frozenset(
@@ -33,12 +44,17 @@ _UNREADABLE: Final = frozenset(
         "missing_scope",
         "not_in_channel",
         "channel_not_found",
+        "channel_is_limited_access",
+        "restricted_action",
         "no_permission",
         "not_allowed_token_type",
         "access_denied",
         "method_not_supported_for_channel_type",
     },
 )
+
+Key = tuple[str, int]
+"""A delivery id and an attempt."""
 
 
 class Finding(StrEnum):
@@ -60,15 +76,44 @@ class LookedUp:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Attempts to look for, and between which of Slack's times they were made; None is not known."""
+
+    keys: frozenset[Key]
+    first_at: EpochMs
+    last_at: EpochMs | None
+
+    @classmethod
+    def of(cls, delivery: str, intents: Sequence[Intent]) -> _Wanted:
+        keys = frozenset((delivery, intent.attempt) for intent in intents)
+        times = [intent.slack_at for intent in intents if intent.slack_at is not None]
+        if len(times) < len(intents):
+            return cls(keys, 0, None)
+        return cls(keys, min(times), max(times))
+
+
 @dataclass(slots=True)
 class _Reading:
-    """One pass over a channel's history, newest first, from `begun_at` back to `oldest_ms`."""
+    """One pass over a channel's history, newest first, back to `since` (Slack's time; 0 is the channel's beginning).
 
-    oldest_ms: EpochMs
-    begun_at: EpochMs
+    It tells about attempts made until `until`, and about those `waited_for`: both had their time to appear before it
+    began.
+    """
+
+    since: EpochMs
+    until: EpochMs | None
+    waited_for: frozenset[Key]
     cursor: str = ""
     complete: bool = False
-    found: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    found: dict[Key, list[str]] = field(default_factory=dict)
+
+    def would_tell_of(self, wanted: _Wanted) -> bool:
+        """Tell whether the attempts would be in it, once it is complete."""
+        if self.since > wanted.first_at:
+            return False
+        timely = wanted.last_at is not None and self.until is not None and wanted.last_at <= self.until
+        return timely or wanted.keys <= self.waited_for
 
 
 class History:
@@ -82,6 +127,7 @@ class History:
         self._lag_ms = lag_ms
         self._reading: _Reading | None = None
         self._trouble: LookedUp | None = None
+        self._one_at_a_time = asyncio.Lock()
 
     def begin(self) -> None:
         """Start a deliver: a new budget, and what went wrong before may work now."""
@@ -98,89 +144,106 @@ class History:
     async def find(
         self, job: JobContext, delivery: str, intents: Sequence[Intent], since: EpochMs | None = None
     ) -> LookedUp:
-        """Look for the message of one of these attempts; `since` lets one reading serve older intents too."""
-        keys = [(delivery, intent.attempt) for intent in intents]
-        oldest = min(intent.attempted_at for intent in intents)
-        settled_at = max(intent.attempted_at for intent in intents) + self._lag_ms
-        found = self._known(keys)
-        if found is None and not self._covers(oldest, settled_at):
-            await self._read(job, min(oldest, since or oldest), settled_at)
-            found = self._known(keys)
-        if found is None and self._is_too_young(settled_at):
-            # What Slack has accepted may take a moment to appear: look once more after that moment.
-            await job.runtime.clock.sleep(self._lag_ms / 1000)
-            await self._read(job, min(oldest, since or oldest), settled_at)
-            found = self._known(keys)
-        return found or self._trouble or LookedUp(Finding.ABSENT)
+        """Look for the message of one of these attempts; `since` (Slack's time) lets one reading serve older ones too.
 
-    def _known(self, keys: Sequence[tuple[str, int]]) -> LookedUp | None:
+        ABSENT is the answer only when a complete reading would have shown it.
+        """
+        async with self._one_at_a_time:
+            wanted = _Wanted.of(delivery, intents)
+            since = min(wanted.first_at, wanted.first_at if since is None else since)
+            found = self._known(wanted)
+            if found is None and not self._tells_of(wanted):
+                # A call may be accepted at its very end, so its length counts too.
+                until = self._slack_time(-self._slack.timeout_ms - self._lag_ms - _DATE_MS)
+                await self._read(wanted, since, until, frozenset())
+                found = self._known(wanted)
+            if found is None and self._trouble is None and not self._tells_of(wanted):
+                # What Slack has accepted may take a moment to appear: look once more after that moment.
+                until = self._slack_time(_DATE_MS)
+                await job.runtime.clock.sleep(self._lag_ms / 1000)
+                await self._read(wanted, since, until, wanted.keys)
+                found = self._known(wanted)
+            return found or self._trouble or self._concluded(wanted)
+
+    def _concluded(self, wanted: _Wanted) -> LookedUp:
+        if self._tells_of(wanted):
+            return LookedUp(Finding.ABSENT)
+        return LookedUp(Finding.INCOMPLETE, reason="what was read can't be shown to reach back to the attempt")
+
+    def _slack_time(self, shift_ms: int) -> EpochMs | None:
+        now = self._slack.now()
+        return None if now is None else now + shift_ms
+
+    def _known(self, wanted: _Wanted) -> LookedUp | None:
         found = self._reading.found if self._reading else {}
-        copies = sorted((ts for key in keys for ts in found.get(key, ())), key=_order)
+        copies = sorted((ts for key in wanted.keys for ts in found.get(key, ())), key=_order)
         return LookedUp(Finding.FOUND, Posted(self._channel, copies[0]), len(copies)) if copies else None
 
-    def _covers(self, oldest: EpochMs, settled_at: EpochMs) -> bool:
-        reading = self._reading
-        return (
-            reading is not None and reading.complete and reading.oldest_ms <= oldest and reading.begun_at >= settled_at
-        )
+    def _tells_of(self, wanted: _Wanted) -> bool:
+        return self._reading is not None and self._reading.complete and self._reading.would_tell_of(wanted)
 
-    def _is_too_young(self, settled_at: EpochMs) -> bool:
-        reading = self._reading
-        return self._trouble is None and reading is not None and reading.complete and reading.begun_at < settled_at
-
-    async def _read(self, job: JobContext, oldest: EpochMs, settled_at: EpochMs) -> None:
+    async def _read(self, wanted: _Wanted, since: EpochMs, until: EpochMs | None, waited_for: frozenset[Key]) -> None:
         """Read to the end, going on with an unfinished reading where that is enough."""
-        reading, now = self._reading, await job.store.schedules.now()
-        # An unfinished reading goes on, unless it began too early; after a step back of the clock nobody can tell.
-        if (
-            reading is None
-            or reading.complete
-            or reading.oldest_ms > oldest
-            or not settled_at <= reading.begun_at <= now
-        ):
-            reading = self._reading = _Reading(oldest, now)
-        while self._trouble is None and not reading.complete:
-            if self._calls_left <= 0:
-                self._trouble = LookedUp(Finding.INCOMPLETE, reason="the look-ups of this deliver are used up")
-                return
-            self._calls_left -= 1
-            await self._read_page(reading)
-
-    async def _read_page(self, reading: _Reading) -> None:
-        start = max(0, reading.oldest_ms - MARGIN_MS)
-        window: dict[str, Any] = {"oldest": f"{start // 1000}.{start % 1000:03}000", "limit": _PAGE}
-        page = {"cursor": reading.cursor} if reading.cursor else {}
-        arguments = {"channel": self._channel, "include_all_metadata": True, **window, **page}
+        reading = self._reading
+        if reading is None or reading.complete or not reading.would_tell_of(wanted):
+            reading = self._reading = _Reading(since, until, waited_for)
         try:
-            body = await self._slack.call(HISTORY, arguments, LOOK_UP)
+            us = await self._slack.introduce()
+            while self._trouble is None and not reading.complete:
+                if self._calls_left <= 0:
+                    self._trouble = LookedUp(Finding.INCOMPLETE, reason="the look-ups of this deliver are used up")
+                    return
+                self._calls_left -= 1
+                await self._read_page(reading, us)
         except SlackError as error:
             self._trouble = _trouble(error)
             if isinstance(error, ApiError):
                 self._reading = None  # also an unknown cursor: the next reading starts from the newest message
+
+    async def _read_page(self, reading: _Reading, us: Identity) -> None:
+        oldest = ts_of(reading.since - MARGIN_MS) if reading.since > MARGIN_MS else "0"
+        page = {"cursor": reading.cursor} if reading.cursor else {}
+        arguments = {"channel": self._channel, "include_all_metadata": True, "oldest": oldest, "limit": _PAGE, **page}
+        body = await self._slack.call(HISTORY, arguments, LOOK_UP)
+        messages, metadata = body.get("messages"), body.get("response_metadata")
+        if not isinstance(messages, list):
+            self._trouble = LookedUp(Finding.INCOMPLETE, reason="Slack's answer holds no messages")
             return
-        for message in body.get("messages") or ():
-            _note(reading, message)
-        reading.cursor = str((body.get("response_metadata") or {}).get("next_cursor") or "")
+        for message in messages:
+            self._note(reading, message, us)
+        reading.cursor = str((metadata.get("next_cursor") if isinstance(metadata, dict) else None) or "")
+        if not reading.cursor and body.get("has_more"):
+            self._reading = None
+            self._trouble = LookedUp(Finding.INCOMPLETE, reason="Slack says that there is more, and not where")
+            return
         reading.complete = not reading.cursor
+
+    def _note(self, reading: _Reading, message: Any, us: Identity) -> None:
+        """Remember a message of ours; bodies are foreign data, so every step may find another shape."""
+        carried = message.get("metadata") if isinstance(message, dict) else None
+        payload = carried.get("event_payload") if isinstance(carried, dict) else None
+        if not isinstance(carried, dict) or carried.get("event_type") != EVENT_TYPE or not isinstance(payload, dict):
+            return
+        delivery, attempt, ts = payload.get("delivery"), payload.get("attempt"), message.get("ts")
+        if not (isinstance(delivery, str) and isinstance(ts, str) and _is_number(attempt)):
+            return
+        if not us.wrote(message):
+            log.warning("%s: message %s carries the mark of %s, but isn't ours", self._channel, ts, delivery)
+            return
+        copies = reading.found.setdefault((delivery, int(str(attempt))), [])
+        if ts not in copies:
+            copies.append(ts)
 
 
 def _trouble(error: SlackError) -> LookedUp:
-    if isinstance(error, ApiError) and error.error in _UNREADABLE:
+    if isinstance(error, ApiError) and error.method == HISTORY and error.error in _UNREADABLE:
         return LookedUp(Finding.UNREADABLE, reason=error.error)
     return LookedUp(Finding.INCOMPLETE, reason=error.message)
 
 
-def _note(reading: _Reading, message: Any) -> None:
-    """Remember a message of ours; bodies are foreign data, so every step may find another shape."""
-    carried = message.get("metadata") if isinstance(message, dict) else None
-    payload = carried.get("event_payload") if isinstance(carried, dict) else None
-    if not isinstance(carried, dict) or carried.get("event_type") != EVENT_TYPE or not isinstance(payload, dict):
-        return
-    delivery, attempt, ts = payload.get("delivery"), payload.get("attempt"), message.get("ts")
-    if isinstance(delivery, str) and isinstance(ts, str) and str(attempt).isdecimal():
-        copies = reading.found.setdefault((delivery, int(str(attempt))), [])
-        if ts not in copies:
-            copies.append(ts)
+def _is_number(attempt: object) -> bool:
+    text = str(attempt)
+    return text.isascii() and text.isdecimal() and len(text) < 10  # noqa: PLR2004 - nobody tries a thousand million times
 
 
 def _order(ts: str) -> tuple[int, ...]:

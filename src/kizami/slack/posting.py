@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kizami.core.errors import DefinitionError
+from kizami.slack.client import POST
 from kizami.slack.message import metadata
 from kizami.slack.policy import POSTING
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from kizami.slack.client import Slack
     from kizami.slack.message import Message
 
-POST: Final = "chat.postMessage"
 CLAIM_MS: Final = 300_000
 """How long a claim lasts from its intent on: above the longest possible call, its retries and waits included."""
 

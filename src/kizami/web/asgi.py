@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from kizami.core.errors import KizamiError
-from kizami.web.auth import OPERATOR_VARIABLE
+from kizami.web.auth import OPERATOR_VARIABLE, TOKEN_LENGTH_MIN
 from kizami.web.counts import Counts
 from kizami.web.failures import on_bad_request, on_bug, on_http_error, on_kizami_error, on_refusal
 from kizami.web.gate import API, Gate
@@ -38,7 +38,12 @@ def build(app: Kizami, auth: Auth | None = None) -> ASGIApp:
     Without `auth` only /healthz and /readyz answer; `Auth.from_environment()` reads the usual variables.
     """
     if auth is None:
-        log.warning("no token is configured: only /healthz and /readyz answer (set %s)", OPERATOR_VARIABLE)
+        log.warning(
+            "no token is configured, so only /healthz and /readyz answer: to open the pages, set %s to a secret of %d "
+            "characters or more",
+            OPERATOR_VARIABLE,
+            TOKEN_LENGTH_MIN,
+        )
     look = Look(app.name)
     web = FastAPI(
         title="Kizami", docs_url=None, redoc_url=None, openapi_url=f"{API}/openapi.json", redirect_slashes=False

@@ -30,6 +30,7 @@ STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "not_planned": 400,
         "not_found": 404,
         "wrong_state": 409,
+        "cursor_moved": 409,
         "gone": 410,
         "sync_in_progress": 409,
         "configuration": 501,

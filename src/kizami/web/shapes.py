@@ -209,6 +209,19 @@ class DeliveryList(_Answer):
     deliveries: tuple[DeliveryAnswer, ...]
 
 
+class RequeueRequest(_Request):
+    """What is to be owed again: one item that was set aside, or without `item` all of the channel's."""
+
+    channel: str
+    item: str | None = None
+
+
+class RequeueAnswer(_Answer):
+    """How many deliveries are owed again."""
+
+    requeued: int
+
+
 class BoardAnswer(_Answer):
     """A status board; `synced_at` is when the data that it shows was fetched."""
 
@@ -224,6 +237,7 @@ class BoardAnswer(_Answer):
     in_doubt_since: int | None
     note: str | None
     off: bool
+    possible_duplicates: int
 
 
 class BoardList(_Answer):

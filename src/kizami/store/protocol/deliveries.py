@@ -34,6 +34,8 @@ class Intent:
     attempt: int
     channel: str
     attempted_at: EpochMs
+    slack_at: EpochMs | None = None
+    """What Slack's clock showed at least by then, as far as it was known; messages are looked for by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,16 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class OwedDelivery:
-    """A place in a channel's queue; `order` is that of adding, `in_doubt_since` is its oldest unsettled intent."""
+    """A place in a channel's queue; `order` is that of adding, `in_doubt_since` is its oldest unsettled intent.
+
+    `slack_since` is Slack's time of the oldest unsettled intent of which that is known.
+    """
 
     item: str
     due: str
     order: int
     in_doubt_since: EpochMs | None = None
+    slack_since: EpochMs | None = None
 
 
 FIRST: Final = OwedDelivery("", "", 0)
@@ -90,12 +96,13 @@ class DeliveryStore(Protocol):
         self,
         app: str,
         items: Sequence[NewDelivery],
-        cursor: CursorRow | None = None,
+        cursor: CursorMove | None = None,
         fence: LeaseFence | None = None,
-    ) -> tuple[bool, ...]:
+    ) -> tuple[bool, ...] | None:
         """Add deliveries and move a cursor in one transaction; False for an item that is there already.
 
-        When the fence no longer holds, nothing is written and () is the answer.
+        None: the fence no longer holds, and nothing is written. Raises CursorMovedError, and then nothing is written
+        either, when the cursor isn't where the move begins.
         """
         ...
 
@@ -118,8 +125,10 @@ class DeliveryStore(Protocol):
         """Claim one owed delivery; None: somebody else has it, it is marked, or the lease is lost."""
         ...
 
-    async def intend(self, app: str, claim: DeliveryClaim, fence: LeaseFence | None) -> Intent | None:
-        """Commit that the post is about to be tried, and start the claim's time anew.
+    async def intend(
+        self, app: str, claim: DeliveryClaim, fence: LeaseFence | None, slack_at: EpochMs | None = None
+    ) -> Intent | None:
+        """Commit that the post is about to be tried, at what time by Slack's clock, and start the claim's time anew.
 
         None: the claim or the lease is no longer ours.
         """
@@ -141,6 +150,14 @@ class DeliveryStore(Protocol):
 
     async def count_possible_duplicate(self, app: str, channel: str, item: str, note: str) -> None:
         """Count an acknowledgement that touched no row."""
+        ...
+
+    async def requeue(self, app: str, channel: str, item: str | None = None) -> int:
+        """Owe what was set aside again, one item or a whole channel's, due from now on; return how many.
+
+        Its unsettled intents stay, so what is in doubt is looked for first. Raises NotFoundError for a channel or item
+        that isn't there, WrongStateError for an item that isn't set aside.
+        """
         ...
 
     async def get(self, app: str, channel: str, item: str) -> Delivery | None:
@@ -180,6 +197,7 @@ class BoardRow:
     """When its message was last given up for a new one."""
     parked_hash: str | None
     """The content that Slack refuses for good, whatever its size."""
+    possible_duplicates: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +218,7 @@ class BoardPost:
     ts: str
     synced_at: EpochMs
     content_hash: str
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +230,10 @@ class BoardEdit:
 
 
 class BoardStore(Protocol):
-    """Operations on status boards: one message each."""
+    """Operations on status boards: one message for each name in each channel.
+
+    Data is newer by when it was fetched, on the store's clock; a time after now is one from before a step back of it.
+    """
 
     async def claim(
         self, app: str, name: str, channel: str, token: str, expires_ms: int, worker_id: str, fence: LeaseFence | None
@@ -220,13 +242,24 @@ class BoardStore(Protocol):
         ...
 
     async def intend_post(
-        self, app: str, claim: BoardClaim, synced_at: EpochMs, fence: LeaseFence | None
+        self,
+        app: str,
+        claim: BoardClaim,
+        synced_at: EpochMs,
+        fence: LeaseFence | None,
+        slack_at: EpochMs | None = None,
     ) -> Intent | None:
-        """Commit that a post will be tried; None: the claim or lease isn't ours, or newer data was tried."""
+        """Commit that a post will be tried, at what time by Slack's clock.
+
+        None: the claim or lease isn't ours, or newer data was tried.
+        """
         ...
 
     async def intend_edit(self, app: str, claim: BoardClaim, synced_at: EpochMs, fence: LeaseFence | None) -> bool:
-        """Commit that an edit will be tried; False: the claim or lease isn't ours, or newer data was tried."""
+        """Commit that an edit will be tried, so that what is shown isn't known until it is marked.
+
+        False: the claim or lease isn't ours, or newer data was tried.
+        """
         ...
 
     async def mark_posted(self, app: str, claim: BoardClaim, post: BoardPost, fence: LeaseFence | None) -> bool:
@@ -252,15 +285,19 @@ class BoardStore(Protocol):
         ...
 
     async def hand_back(self, app: str, claim: BoardClaim, note: str | None, *, off: bool = False) -> bool:
-        """Give up the claim, saying why; `off` stops the board until it has another channel or is switched on."""
+        """Give up the claim, saying why; `off` stops the board until it is switched on."""
         ...
 
-    async def switch_on(self, app: str, name: str) -> bool:
+    async def distrust(self, app: str, claim: BoardClaim, note: str, *, posted: bool) -> None:
+        """Note that an acknowledgement touched no row: what is shown isn't known; a post may be a duplicate."""
+        ...
+
+    async def switch_on(self, app: str, name: str, channel: str) -> bool:
         """Let a board that is off be published again; False when it isn't off."""
         ...
 
     async def list(self, app: str) -> tuple[BoardRow, ...]:
-        """Return the boards of an app by name."""
+        """Return the boards of an app by name and channel."""
         ...
 
 
@@ -287,15 +324,19 @@ class GateStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CursorRow:
-    """How far a reader of source rows has come; `position` is JSON."""
+class CursorMove:
+    """A move of a cursor from the position that was read (None: there was none) to another; positions are JSON text."""
 
     name: str
+    read: str | None
     position: str
 
 
 class CursorStore(Protocol):
-    """Cursors over source rows. They move in the transaction that adds deliveries (`DeliveryStore.add`)."""
+    """Cursors over source rows. They move in the transaction that adds deliveries (`DeliveryStore.add`).
+
+    A move lands only where the cursor stands at the position that the mover read, so of two movers one does.
+    """
 
     async def position(self, app: str, name: str) -> str | None:
         """Return the stored position, or None before the first move."""

@@ -1,4 +1,4 @@
-"""Status boards in SQLite: one row and one message each."""
+"""Status boards in SQLite: one row and one message for each name in each channel."""
 
 from __future__ import annotations
 
@@ -42,12 +42,17 @@ class SqliteBoardStore:
         return await self._database.write(run)
 
     async def intend_post(
-        self, app: str, claim: BoardClaim, synced_at: EpochMs, fence: LeaseFence | None
+        self,
+        app: str,
+        claim: BoardClaim,
+        synced_at: EpochMs,
+        fence: LeaseFence | None,
+        slack_at: EpochMs | None = None,
     ) -> Intent | None:
         """Commit that a post will be tried; None: the claim or lease isn't ours, or newer data was tried."""
 
         def run(connection: sqlite3.Connection, moment: Moment) -> Intent | None:
-            facts = _of(app, claim, fence, moment, synced_at=synced_at, is_post=1)
+            facts = _of(app, claim, fence, moment, synced_at=synced_at, slack_at=slack_at, is_post=1)
             row = connection.execute(_SQL["intend"], facts).fetchone()
             return None if row is None else intents.record(connection, facts, row["attempts"])
 
@@ -100,19 +105,23 @@ class SqliteBoardStore:
         return await self._land("hand_back", app, claim, None, note=note, off=False, parked_hash=content_hash)
 
     async def hand_back(self, app: str, claim: BoardClaim, note: str | None, *, off: bool = False) -> bool:
-        """Give up the claim, saying why; `off` stops the board until it has another channel or is switched on."""
+        """Give up the claim, saying why; `off` stops the board until it is switched on."""
         return await self._land("hand_back", app, claim, None, note=note, off=off, parked_hash=None)
 
-    async def switch_on(self, app: str, name: str) -> bool:
+    async def distrust(self, app: str, claim: BoardClaim, note: str, *, posted: bool) -> None:
+        """Note that an acknowledgement touched no row: what is shown isn't known; a post may be a duplicate."""
+        await self._land("distrust", app, claim, None, note=note, posted=posted)
+
+    async def switch_on(self, app: str, name: str, channel: str) -> bool:
         """Let a board that is off be published again; False when it isn't off."""
-        facts = {"app": app, "item": name}
+        facts = {"app": app, "item": name, "channel": channel}
         return await self._database.write(
             lambda connection, _: connection.execute(_SQL["switch_on"], facts).rowcount == 1,
         )
 
     async def list(self, app: str) -> tuple[BoardRow, ...]:
-        """Return the boards of an app by name."""
-        facts = {"app": app, "item": None}
+        """Return the boards of an app by name and channel."""
+        facts = {"app": app, "item": None, "channel": None}
         return await self._database.read(
             lambda connection, _: tuple(_board(row) for row in connection.execute(_SQL["list"], facts)),
         )

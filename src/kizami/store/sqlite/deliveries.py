@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from kizami.core.errors import NotFoundError, WrongStateError
+from kizami.core.times import to_datetime
 from kizami.store.protocol.deliveries import (
     FIRST,
-    CursorRow,
+    CursorMove,
     Delivery,
     DeliveryClaim,
     Intent,
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
+    from kizami.core.times import EpochMs
     from kizami.store.protocol.leases import LeaseFence
     from kizami.store.sqlite.database import Database, Moment
 
@@ -39,19 +43,16 @@ class SqliteDeliveryStore:
         self,
         app: str,
         items: Sequence[NewDelivery],
-        cursor: CursorRow | None = None,
+        cursor: CursorMove | None = None,
         fence: LeaseFence | None = None,
-    ) -> tuple[bool, ...]:
-        """Add deliveries and move a cursor in one transaction; False for an item that is there already.
-
-        When the fence no longer holds, nothing is written and () is the answer.
-        """
+    ) -> tuple[bool, ...] | None:
+        """Add deliveries and move a cursor in one transaction; False for an item that is there already."""
         rows = json.dumps([asdict(item) for item in items])
 
-        def run(connection: sqlite3.Connection, moment: Moment) -> tuple[bool, ...]:
+        def run(connection: sqlite3.Connection, moment: Moment) -> tuple[bool, ...] | None:
             facts = fenced(app, fence, moment, items=rows)
             if not connection.execute(_SQL["fence_holds"], facts).fetchone()[0]:
-                return ()
+                return None
             added = {tuple(row) for row in connection.execute(_SQL["add"], facts)}
             if cursor is not None:
                 cursors.move(connection, cursor, facts)
@@ -96,11 +97,13 @@ class SqliteDeliveryStore:
 
         return await self._database.write(run)
 
-    async def intend(self, app: str, claim: DeliveryClaim, fence: LeaseFence | None) -> Intent | None:
+    async def intend(
+        self, app: str, claim: DeliveryClaim, fence: LeaseFence | None, slack_at: EpochMs | None = None
+    ) -> Intent | None:
         """Commit that the post is about to be tried; None: the claim or the lease is no longer ours."""
 
         def run(connection: sqlite3.Connection, moment: Moment) -> Intent | None:
-            facts = _of(app, claim, fence, moment, expires_ms=claim.expires_ms)
+            facts = _of(app, claim, fence, moment, expires_ms=claim.expires_ms, slack_at=slack_at)
             row = connection.execute(_SQL["intend"], facts).fetchone()
             return None if row is None else intents.record(connection, facts, row["attempts"])
 
@@ -149,6 +152,18 @@ class SqliteDeliveryStore:
 
         await self._database.write(run)
 
+    async def requeue(self, app: str, channel: str, item: str | None = None) -> int:
+        """Owe what was set aside again, one item or a whole channel's, due from now on; return how many."""
+
+        def run(connection: sqlite3.Connection, moment: Moment) -> int:
+            facts = {"app": app, "channel": channel, "item": item, "today_everywhere": _today_everywhere(moment.now)}
+            count = connection.execute(_SQL["requeue"], facts).rowcount
+            if not count:
+                _refuse_requeue(connection, facts)
+            return count
+
+        return await self._database.write(run)
+
     async def get(self, app: str, channel: str, item: str) -> Delivery | None:
         """Return one delivery."""
         found = await self._select(app=app, channel=channel, item=item, state=None, limit=1)
@@ -181,6 +196,27 @@ def free_of(connection: sqlite3.Connection, worker_id: str) -> None:
 def _of(app: str, claim: DeliveryClaim, fence: LeaseFence | None, moment: Moment, **facts: object) -> dict[str, Any]:
     own = {"kind": "delivery", "channel": claim.channel, "item": claim.item, "token": claim.token}
     return fenced(app, fence, moment, **own, **facts)
+
+
+def _today_everywhere(now: EpochMs) -> str:
+    """Return the latest date that has begun in every time zone."""
+    return (to_datetime(now).date() - timedelta(days=1)).isoformat()
+
+
+def _refuse_requeue(connection: sqlite3.Connection, facts: dict[str, Any]) -> None:
+    """Raise why nothing was requeued, unless there was just nothing to requeue in the channel."""
+    item, channel, app = facts["item"], facts["channel"], facts["app"]
+    if connection.execute(_SQL["is_there"], facts).fetchone() is None:
+        what = "are no deliveries" if item is None else f"is no delivery {item}"
+        raise NotFoundError(
+            f"There {what} to {channel} in app {app}.",
+            remedy="`kizami deliveries list` lists them.",
+        )
+    if item is not None:
+        raise WrongStateError(
+            f"Delivery {item} to {channel} is not set aside.",
+            remedy="What is owed is posted at its turn, and what was delivered can't be delivered again.",
+        )
 
 
 def _in_order(items: Sequence[NewDelivery], added: set[tuple[Any, ...]]) -> tuple[bool, ...]:

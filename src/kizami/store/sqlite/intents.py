@@ -26,7 +26,7 @@ def fenced(app: str, fence: LeaseFence | None, moment: Moment, **facts: object) 
 def record(connection: sqlite3.Connection, facts: Facts, attempt: int) -> Intent:
     """Commit that a post is about to be tried."""
     connection.execute(_SQL["record"], {**facts, "attempt": attempt})
-    return Intent(attempt, facts["channel"], facts["now"])
+    return Intent(attempt, facts["channel"], facts["now"], facts["slack_at"])
 
 
 def unsettled(connection: sqlite3.Connection, facts: Facts) -> tuple[Intent, ...]:

@@ -13,6 +13,8 @@ from kizami.web.shapes import (
     DeliveryList,
     LeaseAnswer,
     LeaseList,
+    RequeueAnswer,
+    RequeueRequest,
     WorkerList,
 )
 from kizami.web.views import delivery_answer, worker_answer
@@ -29,8 +31,14 @@ async def list_deliveries(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> DeliveryList:
     """Return deliveries, newest first."""
-    found = await app.store.deliveries.list(app.name, channel, state, limit)
+    found = await app.deliveries.list(channel, state, limit)
     return DeliveryList(deliveries=tuple(delivery_answer(one) for one in found))
+
+
+@router.post("/deliveries/requeue")
+async def requeue_deliveries(app: App, wanted: RequeueRequest) -> RequeueAnswer:
+    """Owe what was set aside again, due from now on; what is in doubt is looked for before it is posted."""
+    return RequeueAnswer(requeued=await app.deliveries.requeue(wanted.channel, wanted.item))
 
 
 @router.get("/boards")

@@ -175,7 +175,8 @@ CREATE TABLE kizami_deliveries (
 CREATE INDEX kizami_deliveries_owed ON kizami_deliveries (app, channel, due, seq)
   WHERE delivered_at IS NULL AND set_aside_at IS NULL;
 
--- What was about to be posted, committed before the call. An intent without settled_at is in doubt.
+-- What was about to be posted, committed before the call. An intent without settled_at is in doubt. attempted_at is our
+-- clock's, for people; slack_at is what Slack's clock showed at least by then, for looking through its history.
 CREATE TABLE kizami_intents (
   app          TEXT NOT NULL,
   kind         TEXT NOT NULL CHECK (kind IN ('delivery', 'board')),
@@ -183,6 +184,7 @@ CREATE TABLE kizami_intents (
   item         TEXT NOT NULL,
   attempt      INTEGER NOT NULL,
   attempted_at INTEGER NOT NULL,
+  slack_at     INTEGER,
   settled_at   INTEGER,
   note         TEXT,
   PRIMARY KEY (app, kind, channel, item, attempt)
@@ -191,28 +193,29 @@ CREATE TABLE kizami_intents (
 CREATE INDEX kizami_intents_unsettled ON kizami_intents (app, kind, channel, item) WHERE settled_at IS NULL;
 
 CREATE TABLE kizami_boards (
-  app                TEXT NOT NULL,
-  name               TEXT NOT NULL,
-  channel            TEXT NOT NULL,
-  posted_channel     TEXT,
-  ts                 TEXT,
-  synced_at          INTEGER,
-  content_hash       TEXT,
-  posted_at          INTEGER,
-  edited_at          INTEGER,
-  posts              INTEGER NOT NULL DEFAULT 0,
-  edits              INTEGER NOT NULL DEFAULT 0,
-  attempts           INTEGER NOT NULL DEFAULT 0,
-  claim_token        TEXT,
-  claim_worker       TEXT,
-  claim_expires_boot INTEGER,
-  claim_boot_id      TEXT,
-  note               TEXT,
-  off                INTEGER NOT NULL DEFAULT 0,
-  aimed_at           INTEGER,
-  replaced_at        INTEGER,
-  parked_hash        TEXT,
-  PRIMARY KEY (app, name)
+  app                 TEXT NOT NULL,
+  name                TEXT NOT NULL,
+  channel             TEXT NOT NULL,
+  posted_channel      TEXT,
+  ts                  TEXT,
+  synced_at           INTEGER,
+  content_hash        TEXT,
+  posted_at           INTEGER,
+  edited_at           INTEGER,
+  posts               INTEGER NOT NULL DEFAULT 0,
+  edits               INTEGER NOT NULL DEFAULT 0,
+  attempts            INTEGER NOT NULL DEFAULT 0,
+  claim_token         TEXT,
+  claim_worker        TEXT,
+  claim_expires_boot  INTEGER,
+  claim_boot_id       TEXT,
+  note                TEXT,
+  off                 INTEGER NOT NULL DEFAULT 0,
+  aimed_at            INTEGER,
+  replaced_at         INTEGER,
+  parked_hash         TEXT,
+  possible_duplicates INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (app, name, channel)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE kizami_gates (

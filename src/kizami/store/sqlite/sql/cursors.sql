@@ -1,10 +1,9 @@
 -- name: position
 SELECT position FROM kizami_cursors WHERE app = :app AND name = :name
 
+-- name: begin
+INSERT INTO kizami_cursors (app, name, position, moved_at) VALUES (:app, :name, :position, :now)
+ON CONFLICT (app, name) DO NOTHING
+
 -- name: move
-INSERT INTO kizami_cursors (app, name, position, moved_at)
-SELECT :app, :name, :position, :now
-WHERE :lease IS NULL OR EXISTS (
-  SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
-)
-ON CONFLICT (app, name) DO UPDATE SET position = excluded.position, moved_at = excluded.moved_at
+UPDATE kizami_cursors SET position = :position, moved_at = :now WHERE app = :app AND name = :name AND position = :read

@@ -20,7 +20,10 @@ RETURNING channel, item
 SELECT d.item, d.due, d.seq, (
   SELECT min(i.attempted_at) FROM kizami_intents AS i
   WHERE i.app = d.app AND i.kind = 'delivery' AND i.channel = d.channel AND i.item = d.item AND i.settled_at IS NULL
-) AS in_doubt_since
+) AS in_doubt_since, (
+  SELECT min(i.slack_at) FROM kizami_intents AS i
+  WHERE i.app = d.app AND i.kind = 'delivery' AND i.channel = d.channel AND i.item = d.item AND i.settled_at IS NULL
+) AS slack_since
 FROM kizami_deliveries AS d
 WHERE d.app = :app AND d.channel = :channel AND d.delivered_at IS NULL AND d.set_aside_at IS NULL
   AND d.due <= :until AND (d.due, d.seq) > (:after_due, :after_seq)
@@ -77,6 +80,17 @@ SELECT 1 FROM kizami_deliveries WHERE app = :app AND channel = :channel AND item
 -- name: count_possible_duplicate
 UPDATE kizami_deliveries SET possible_duplicates = possible_duplicates + 1, note = :note
 WHERE app = :app AND channel = :channel AND item = :item
+
+-- Due is moved forward, or what was set aside for its age would be so again at once; the note keeps the old date.
+-- name: requeue
+UPDATE kizami_deliveries
+SET set_aside_at = NULL, due = max(due, :today_everywhere),
+    note = 'requeued, was due ' || due || iif(note IS NULL, '', ': ' || note)
+WHERE app = :app AND channel = :channel AND (:item IS NULL OR item = :item)
+  AND delivered_at IS NULL AND set_aside_at IS NOT NULL
+
+-- name: is_there
+SELECT 1 FROM kizami_deliveries WHERE app = :app AND channel = :channel AND (:item IS NULL OR item = :item)
 
 -- name: free_of
 UPDATE kizami_deliveries
