@@ -6,6 +6,10 @@ import shutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.postgres_server import postgres_server, postgres_url
+
+__all__ = ["postgres_server", "postgres_url"]  # fixtures that every ring may ask for
+
 # Every run meets the same examples, so that a red test means a changed program. `HYPOTHESIS_PROFILE=explore` looks
 # for new ones; what it finds becomes an @example.
 settings.register_profile(

@@ -18,7 +18,7 @@ from kizami.engine.settings import WorkerSettings
 from kizami.runtime import Runtime, SystemRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
     from datetime import timedelta
 
     from kizami.app.deliveries import Deliveries
@@ -56,6 +56,7 @@ class Kizami:
         self._store = store
         self._performers: dict[str, Performer[Any, Any]] = {}
         self._schedules: dict[str, ScheduleInCode] = {}
+        self._start_checks: list[Callable[[], Awaitable[None]]] = []
 
     @property
     def store(self) -> Store:
@@ -162,6 +163,10 @@ class Kizami:
 
         return decorate
 
+    def at_start(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Have a check awaited whenever a worker of this app starts, before its first tick; what it raises stops it."""
+        self._start_checks.append(check)
+
     async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[str]:
         """Add jobs in order, all or none; return their ids. Raises StoreError."""
         answers = await self.store.jobs.enqueue([request.new for request in requests])
@@ -210,6 +215,8 @@ class Kizami:
         for performer in self._performers.values():
             require_found(performer)
         scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
+        for check in self._start_checks:
+            await check()
         engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
         async with engine.running():
             yield self
