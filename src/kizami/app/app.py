@@ -58,9 +58,10 @@ class Kizami:
     def store(self) -> Store:
         """Return the app's store; the database is chosen at its first use."""
         if self._store is None:
-            from kizami.store.sqlite.store import SqliteStore, path_of  # noqa: PLC0415 - importing kizami must stay light
+            from kizami.store.sqlite.store import SqliteStore  # noqa: PLC0415 - importing kizami must stay light
+            from kizami.store.sqlite.url import path_of  # noqa: PLC0415 - as above
 
-            url = self._url or os.environ.get(DATABASE_URL) or DEFAULT_URL
+            url = (os.environ.get(DATABASE_URL) or DEFAULT_URL) if self._url is None else self._url
             self._store = SqliteStore(path_of(url), self.runtime)
         return self._store
 
