@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import create_engine, text
@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 
 DATABASE_VARIABLE: Final = "KIZAMI_MIRROR_DATABASE_URL"
 ROWS_MAX: Final = 10_000
+_SHOWN_MAX: Final = 200
 _READ_ONLY: Final = {
     "sqlite": "PRAGMA query_only = ON",
     "postgresql": "SET TRANSACTION READ ONLY",
     "mysql": "SET TRANSACTION READ ONLY",
     "mariadb": "SET TRANSACTION READ ONLY",
 }
+
+
+_FAILURES: Final = (SQLAlchemyError, ValueError, TypeError, OverflowError, OSError)
+"""What comes out of SQLAlchemy and, unwrapped, out of drivers that a value or an address doesn't please."""
 
 
 class QueryError(InvalidInputError):
@@ -61,18 +66,32 @@ class Query:
                     raise QueryError("The query returns no rows to show.", remedy="Give a SELECT.", path="--query")
                 columns = tuple(result.keys())
                 rows = tuple(tuple(row) for row in result.fetchmany(ROWS_MAX + 1))
-        except SQLAlchemyError as error:
-            raise QueryError(f"The query on {self._shown_url} failed: {_reason(error)}.", path="--query") from error
+        except _FAILURES as error:
+            raise QueryError(
+                f"The query on {self._shown_url} failed: {_reason(error)}.",
+                remedy="Correct it where that names a mistake: it must be one SELECT that the database takes.",
+                path="--query",
+            ) from error
         if len(rows) > ROWS_MAX:
             raise QueryError(f"The query returns more than {ROWS_MAX:,} rows.", remedy="Add a LIMIT.", path="--query")
         return Answer(columns, rows)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection:
+        with self._connected() as connection:
             if (statement := _READ_ONLY.get(connection.dialect.name)) is not None:
                 connection.exec_driver_sql(statement)
             yield connection  # its end rolls back
+
+    def _connected(self) -> Connection:
+        try:
+            return self._engine.connect()
+        except _FAILURES as error:
+            raise QueryError(
+                f"The database {self._shown_url} can't be reached: {_reason(error)}.",
+                remedy=f"Check that it runs, and host, name, user and password in {DATABASE_VARIABLE} or --database.",
+                path="--database",
+            ) from error
 
 
 def read_url(given: str | None, from_environment: str | None) -> URL:
@@ -112,14 +131,20 @@ def _engine(url: URL) -> Engine:
         remedy = f"Install {error.name}, or name another driver in the URL."
         message = f"The driver of {url.drivername} isn't installed: there is no module {error.name}."
         raise ConfigurationError(message, remedy=remedy) from error
-    except (ArgumentError, TypeError) as error:
-        raise ConfigurationError(f"The database URL can't be used: {_reason(error)}.") from error
+    except ImportError as error:
+        remedy = "Install it with what it needs (for psycopg, psycopg[binary])."
+        raise ConfigurationError(
+            f"The driver of {url.drivername} can't be loaded: {_reason(error)}.", remedy=remedy
+        ) from error
+    except (ArgumentError, TypeError, ValueError) as error:
+        remedy = "Correct its options; SQLAlchemy's page of that database lists them."
+        raise ConfigurationError(f"The database URL can't be used: {_reason(error)}.", remedy=remedy) from error
 
 
 def _require_file(path: str) -> None:
-    if not Path(path).is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 - says no, and raises nothing, for what can't be a path at all
         remedy = "Check the path; three slashes make it relative to this folder, four absolute."
-        raise ConfigurationError(f"There is no SQLite file {path}.", remedy=remedy)
+        raise ConfigurationError(f"There is no SQLite file {path[:_SHOWN_MAX]}.", remedy=remedy)
 
 
 def _reason(error: Exception) -> str:
