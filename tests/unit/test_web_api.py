@@ -94,7 +94,7 @@ async def test_a_wrong_state_is_a_conflict_and_an_unknown_job_is_not_found(site:
     assert problem["remedy"]
     assert (await _post(site, f"{_address('greet#0:never')}/cancel", status=404))["code"] == "not_found"
     assert (await _get(site, _address("greet#0:never"), status=404))["code"] == "not_found"
-    assert (await _get(site, _address("no job id"), status=400))["path"] == "id"
+    assert (await _get(site, _address("no job id"), status=400))["path"] == "job_id"
 
 
 @pytest.mark.parametrize("number", [9007199254740993, 2**63, 10**30, -(2**63)])

@@ -11,7 +11,7 @@ from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.in_process import place_of, require_found
 from kizami.app.performer import JobRequest, Performer
-from kizami.core.errors import DefinitionError
+from kizami.core.errors import ConfigurationError, DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
 from kizami.engine.settings import WorkerSettings
@@ -52,6 +52,15 @@ class Kizami:
         self.name = require_name("App", name)
         self.runtime: Runtime = SystemRuntime() if runtime is None else runtime
         self.settings = WorkerSettings() if settings is None else settings
+        if database_url is not None and not isinstance(database_url, str):
+            raise ConfigurationError(
+                f"App {name}: database_url is of type {type(database_url).__name__}, not text.",
+                remedy="Give sqlite:///kizami.db, or leave it out to read KIZAMI_DATABASE_URL.",
+            )
+        if not isinstance(self.settings, WorkerSettings):
+            raise DefinitionError(
+                f"App {name}: settings is {settings!r}.", remedy="Give WorkerSettings(...).", field="settings"
+            )
         self._url = database_url
         self._store = store
         self._performers: dict[str, Performer[Any, Any]] = {}
@@ -62,9 +71,10 @@ class Kizami:
     def store(self) -> Store:
         """Return the app's store; the database is chosen at its first use."""
         if self._store is None:
-            from kizami.store.sqlite.store import SqliteStore, path_of  # noqa: PLC0415 - importing kizami must stay light
+            from kizami.store.sqlite.store import SqliteStore  # noqa: PLC0415 - importing kizami must stay light
+            from kizami.store.sqlite.url import path_of  # noqa: PLC0415 - as above
 
-            url = self._url or os.environ.get(DATABASE_URL) or DEFAULT_URL
+            url = (os.environ.get(DATABASE_URL) or DEFAULT_URL) if self._url is None else self._url
             self._store = SqliteStore(path_of(url), self.runtime)
         return self._store
 
@@ -134,7 +144,7 @@ class Kizami:
 
         `payload` is a value or a function (sync or async) of the Tick. Raises DefinitionError naming the field.
         """
-        if name in self._schedules:
+        if require_name("Schedule", name) in self._schedules:
             raise DefinitionError(
                 f"Schedule {name} is defined twice.", remedy="Give one of them another name.", field="name"
             )

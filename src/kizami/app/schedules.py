@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from kizami.core.errors import NotFoundError, NotPlannedError
 from kizami.core.times import format_local, to_epoch_ms
-from kizami.core.timing import fires, is_planned, latest_at_or_before
+from kizami.core.timing import CronTiming, fires, is_planned, latest_at_or_before
+from kizami.core.zone import load_zone
 from kizami.engine.firer import make_job
 from kizami.store.protocol import Fire, FireOutcome, NewJob, TickKind
 
@@ -100,14 +101,16 @@ class Schedules:
                 )
             return latest
         at = to_epoch_ms(scheduled_at, name="scheduled_at")
-        if at > now or not is_planned(stored.timing, at, stored.anchor_at):
-            shown = format_local(at, self._code[stored.name].zone)
-            reason = "lies in the future" if at > now else "is not a planned time"
-            raise NotPlannedError(
-                f"{shown} {reason} of schedule {stored.name} ({stored.description}).",
-                remedy="Pass the platform's scheduled time, or leave it out to take the latest planned one.",
-                path="scheduled_at",
+        if at > now:
+            raise _not_planned(
+                stored,
+                at,
+                "lies in the future",
+                "Deliver it when its time has come; compare the clocks of both machines.",
             )
+        if not is_planned(stored.timing, at, stored.anchor_at):
+            remedy = "Pass the platform's scheduled time, or leave it out to take the latest planned one."
+            raise _not_planned(stored, at, "is not a planned time", remedy)
         return at
 
     async def _stored(self, name: str) -> Schedule:
@@ -146,6 +149,12 @@ class Schedules:
             lease_stale_ms=self._settings.lease.stale_ms,
         )
         return (await self._store.fire([fire]))[0]
+
+
+def _not_planned(stored: Schedule, at: EpochMs, why: str, remedy: str) -> NotPlannedError:
+    zone = stored.timing.zone if isinstance(stored.timing, CronTiming) else load_zone("UTC")
+    message = f"{format_local(at, zone)} {why} of schedule {stored.name} ({stored.description})."
+    return NotPlannedError(message, remedy=remedy, path="scheduled_at")
 
 
 def _as_manual(job: NewJob) -> NewJob:

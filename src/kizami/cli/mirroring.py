@@ -26,6 +26,7 @@ _NEXT_TICK_REPAIRS: Final = frozenset({BoardOutcome.WAITING, BoardOutcome.IN_DOU
 _NEEDS_A_PERSON: Final = frozenset({BoardOutcome.REFUSED, BoardOutcome.PARKED, BoardOutcome.FAILED, BoardOutcome.OFF})
 _ONCE_SECONDS: Final = 120
 _NEVER_USED: Final = timedelta(days=1)
+_AGAIN: Final = "Run the command again; it goes on from here."
 _KIND: Final = re.compile(r"^[A-Za-z]+Error: ")
 
 
@@ -93,11 +94,11 @@ async def mirror_once(mirror: Mirror) -> str | None:
     async with mirror.app.running() as app:
         record = await app.schedules.trigger(SCHEDULE, by="command line")
         if record.job_id is None:
-            return f"The tick made no job: {record.reason}."
+            return f"The tick made no job: {record.reason}. {_AGAIN}"
         job = await wait_for_end(app, record.job_id, _ONCE_SECONDS)
         if job is not None and job.state is JobState.COMPLETED:
             return None
-        return "The job didn't end in time." if job is None or job.error is None else _KIND.sub("", job.error)
+        return f"The job didn't end in time. {_AGAIN}" if job is None or job.error is None else _KIND.sub("", job.error)
 
 
 async def _show(board: StatusBoard, query: Query, *, from_outside: bool) -> str:
@@ -107,7 +108,9 @@ async def _show(board: StatusBoard, query: Query, *, from_outside: bool) -> str:
         job = current_job()
         rows = await job.store.boards.list(job.app)
         note = next((row.note for row in rows if (row.name, row.channel) == (board.name, board.channel)), None)
-        raise NotShownError(f"The board in {board.channel} doesn't show the rows: {note or outcome}")
+        why = (note or outcome.value).rstrip(".")
+        remedy = _AGAIN if outcome in _NEXT_TICK_REPAIRS else None
+        raise NotShownError(f"The board in {board.channel} doesn't show the rows: {why}.", remedy=remedy)
     return outcome.value
 
 

@@ -26,6 +26,8 @@ _READ_ONLY: Final = {
     "mysql": "SET TRANSACTION READ ONLY",
     "mariadb": "SET TRANSACTION READ ONLY",
 }
+_FAILURES: Final = (SQLAlchemyError, ValueError, TypeError, OverflowError, OSError)
+"""What comes out of SQLAlchemy and, unwrapped, out of drivers that a value or an address doesn't please."""
 
 
 class QueryError(InvalidInputError):
@@ -61,18 +63,32 @@ class Query:
                     raise QueryError("The query returns no rows to show.", remedy="Give a SELECT.", path="--query")
                 columns = tuple(result.keys())
                 rows = tuple(tuple(row) for row in result.fetchmany(ROWS_MAX + 1))
-        except SQLAlchemyError as error:
-            raise QueryError(f"The query on {self._shown_url} failed: {reason_of(error)}.", path="--query") from error
+        except _FAILURES as error:
+            raise QueryError(
+                f"The query on {self._shown_url} failed: {reason_of(error)}.",
+                remedy="Correct it where that names a mistake: it must be one SELECT that the database takes.",
+                path="--query",
+            ) from error
         if len(rows) > ROWS_MAX:
             raise QueryError(f"The query returns more than {ROWS_MAX:,} rows.", remedy="Add a LIMIT.", path="--query")
         return Answer(columns, rows)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection:
+        with self._connected() as connection:
             if (statement := _READ_ONLY.get(connection.dialect.name)) is not None:
                 connection.exec_driver_sql(statement)
             yield connection  # its end rolls back
+
+    def _connected(self) -> Connection:
+        try:
+            return self._engine.connect()
+        except _FAILURES as error:
+            raise QueryError(
+                f"The database {self._shown_url} can't be reached: {reason_of(error)}.",
+                remedy=f"Check that it runs, and host, name, user and password in {DATABASE_VARIABLE} or --database.",
+                path="--database",
+            ) from error
 
 
 def read_url(given: str | None, from_environment: str | None) -> URL:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Final
 
+from kizami.core.errors import DefinitionError
 from kizami.engine.lease import LeaseSettings
+
+_AT_LEAST_ONE: Final = frozenset({"concurrency", "reap_ms", "poll_ms", "vouch_ms", "payload_ms", "processes", "jobs_per_process"})
+_MOST: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +40,16 @@ class WorkerSettings:
     processes: int = field(default_factory=lambda: os.cpu_count() or 1)
     jobs_per_process: int = 100
     lease: LeaseSettings = field(default_factory=LeaseSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse what no worker can run by. Raises DefinitionError naming the field."""
+        for one in fields(self):
+            value, least = getattr(self, one.name), int(one.name in _AT_LEAST_ONE)
+            if one.name != "lease" and (type(value) is not int or not least <= value <= _MOST):
+                raise _refusal(one.name, value, f"Give a whole number from {least} to {_MOST:,}.")
+        if not isinstance(self.lease, LeaseSettings):
+            raise _refusal("lease", self.lease, "Give LeaseSettings(...).")
+
+
+def _refusal(name: str, value: object, remedy: str) -> DefinitionError:
+    return DefinitionError(f"WorkerSettings: {name} is {value!r}.", remedy=remedy, field=name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.engine import make_url
@@ -14,6 +14,8 @@ from kizami.core.errors import ConfigurationError, DefinitionError
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
+
+_SHOWN_MAX: Final = 200
 
 
 def engine_of(owner: str, database: object) -> Engine:
@@ -57,17 +59,23 @@ def engine_for(url: URL) -> Engine:
         remedy = f"Install {error.name}, or name another driver in the URL."
         message = f"The driver of {url.drivername} isn't installed: there is no module {error.name}."
         raise ConfigurationError(message, remedy=remedy) from error
-    except (ArgumentError, TypeError) as error:
-        raise ConfigurationError(f"The database URL can't be used: {reason_of(error)}.") from error
+    except ImportError as error:
+        remedy = "Install it with what it needs (for psycopg, psycopg[binary])."
+        raise ConfigurationError(
+            f"The driver of {url.drivername} can't be loaded: {reason_of(error)}.", remedy=remedy
+        ) from error
+    except (ArgumentError, TypeError, ValueError) as error:
+        remedy = "Correct its options; SQLAlchemy's page of that database lists them."
+        raise ConfigurationError(f"The database URL can't be used: {reason_of(error)}.", remedy=remedy) from error
 
 
 def require_file(url: URL) -> None:
     """Raise ConfigurationError when a SQLite file isn't there: connecting would make an empty one."""
     if url.get_backend_name() != "sqlite" or not url.database or url.database.startswith(("file:", ":memory:")):
         return
-    if not Path(url.database).is_file():
+    if not os.path.isfile(url.database):  # noqa: PTH113 - says no, and raises nothing, for what can't be a path at all
         remedy = "Check the path; three slashes make it relative to this folder, four absolute."
-        raise ConfigurationError(f"There is no SQLite file {url.database}.", remedy=remedy)
+        raise ConfigurationError(f"There is no SQLite file {url.database[:_SHOWN_MAX]}.", remedy=remedy)
 
 
 def reason_of(error: Exception) -> str:

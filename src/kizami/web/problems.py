@@ -16,6 +16,7 @@ log = logging.getLogger("kizami.web")
 
 MEDIA_TYPE: Final = "application/problem+json"
 _SERVER_ERROR: Final = 500
+_MESSAGE_MAX: Final = 2_000
 
 STATUSES: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -117,7 +118,7 @@ def problem_of(error: KizamiError) -> Problem:
     return Problem(
         status=status,
         code=error.code,
-        message=error.message,
+        message=error.message[:_MESSAGE_MAX],
         remedy=error.remedy,
         path=path if isinstance(path, str) else None,
         error=error.code if held else None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from kizami.core.addresses import not_listening, require_port, unknown_host
 from kizami.core.errors import ConfigurationError
 from kizami.web.asgi import build
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kizami.web.auth import Auth
 
 _STOP_SECONDS = 5
+_WHAT = "The dashboard"
 
 
 @asynccontextmanager
@@ -53,8 +55,13 @@ def _settings(app: Kizami, auth: Auth | None) -> uvicorn.Config:
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    require_port(_WHAT, port)
     try:
+        # Python's IDNA codec raises a UnicodeError for names that it refuses, its C code a ValueError for a NUL.
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (socket.gaierror, ValueError) as error:
+        raise unknown_host(_WHAT, host) from error
+    try:
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise _refusal(host, port, error) from error
@@ -68,9 +75,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _refusal(host: str, port: int, error: OSError) -> ConfigurationError:
-    return ConfigurationError(
-        f"The dashboard can't listen on {host} port {port}: {error.strerror or error}.", remedy="Choose another port."
-    )
+    return not_listening(_WHAT, host, port, error.errno, error.strerror or str(error))
 
 
 def _shown(host: str) -> str:

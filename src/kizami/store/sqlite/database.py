@@ -16,14 +16,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kizami.core.errors import StoreError
-from kizami.store.sqlite.connection import MEMORY, connect, needs_new_connection, translate
+from kizami.store.sqlite.connection import MEMORY, connect, is_full, needs_new_connection, translate
 from kizami.store.sqlite.migrate import migrate
+from kizami.store.sqlite.write_ahead import empty_log
 
 if TYPE_CHECKING:
     from kizami.runtime import Clock
 
 T = TypeVar("T")
 BATCH_MAX: Final = 512
+REST_SECONDS: Final = 1.0
+"""A writer that had nothing to do for so long is at rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class Database:
         connection = connect(self.path, busy_ms=self._busy_ms)
         try:
             migrate(connection, self.clock.now_ms())
+            empty_log(connection)
         except StoreError:
             connection.close()
             raise
@@ -125,6 +129,7 @@ class _Lane:
         self._connection: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._open = False
+        self._log_grew = False
 
     def start(self, connection: sqlite3.Connection | None, *, threaded: bool) -> None:
         self._connection = connection
@@ -163,11 +168,22 @@ class _Lane:
         return future
 
     def _serve(self) -> None:
-        while (first := self._calls.get()) is not None:
+        while (first := self._next()) is not None:
             batch, last = self._gather(first)
             self._run_batch(batch)
             if last:
                 return
+
+    def _next(self) -> _Call | None:
+        """Return the next call, or None at the end. A writer uses its first moment of rest to empty the log."""
+        if self._log_grew:
+            try:
+                return self._calls.get(timeout=REST_SECONDS)
+            except queue.Empty:
+                self._log_grew = False
+                if self._connection is not None:
+                    empty_log(self._connection)
+        return self._calls.get()
 
     def _gather(self, first: _Call) -> tuple[list[_Call], bool]:
         batch = [first]
@@ -182,6 +198,7 @@ class _Lane:
         return batch, False
 
     def _run_batch(self, batch: list[_Call]) -> None:
+        self._log_grew = not self._read_only
         try:
             answers = self._transact(batch)
         except Exception as error:  # noqa: BLE001 - whatever it is, all of the batch must hear of it and the thread go on
@@ -230,6 +247,8 @@ class _Lane:
             connection.close()
             self._connection = None
             return
+        if is_full(error):
+            empty_log(connection)
         if needs_new_connection(error) and self._database.path != MEMORY:
             connection.close()
             self._connection = None

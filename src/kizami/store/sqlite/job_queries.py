@@ -56,5 +56,5 @@ def _cursor(text: str) -> int:
     if text.isascii() and text.isdigit() and len(text) <= CURSOR_DIGITS_MAX:
         return int(text)
     raise InvalidInputError(
-        f"{text!r} is not a cursor.", remedy="Use the next_cursor of an earlier page.", path="before"
+        f"{text!r} is not a cursor.", remedy="Use the next_cursor of an earlier page.", path="cursor"
     )

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from kizami.core.errors import ConfigurationError, StoreError
+from kizami.core.errors import StoreError
 from kizami.store.sqlite.boards import SqliteBoardStore
+from kizami.store.sqlite.connection import MEMORY
 from kizami.store.sqlite.cursors import SqliteCursorStore
 from kizami.store.sqlite.database import Database
 from kizami.store.sqlite.deliveries import SqliteDeliveryStore
@@ -28,17 +29,6 @@ log = logging.getLogger("kizami.store")
 WATCH_SECONDS: Final = 0.25
 
 
-def path_of(url: str) -> str:
-    """Return the file of a `sqlite:///` URL (four slashes for an absolute path). Raises ConfigurationError."""
-    scheme, found, rest = url.partition(":///")
-    if scheme != "sqlite" or not found or not rest:
-        raise ConfigurationError(
-            f"The database URL {url.partition('@')[2] or url!r} is not supported.",
-            remedy="Set KIZAMI_DATABASE_URL to sqlite:///kizami.db (or sqlite:////absolute/path.db).",
-        )
-    return rest
-
-
 class SqliteStore:
     """One SQLite file."""
 
@@ -54,6 +44,11 @@ class SqliteStore:
         self.boards = SqliteBoardStore(self._database)
         self.gates = SqliteGateStore(self._database)
         self.cursors = SqliteCursorStore(self._database)
+
+    @property
+    def is_lasting(self) -> bool:
+        """Tell whether what is stored is still there after this process."""
+        return self._database.path != MEMORY
 
     async def open(self) -> None:
         """Connect and migrate. Raises StoreError and its kinds."""
