@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from kizami.store.protocol.deliveries import FIRST
 
 if TYPE_CHECKING:
+    from kizami.core.times import EpochMs
     from kizami.store.protocol import DeliveryClaim, Intent, LeaseFence, OwedDelivery
 
 
@@ -29,7 +30,9 @@ class DeliveryQueue(Protocol):
         """Claim one item, or return None."""
         ...
 
-    async def intend(self, app: str, claim: DeliveryClaim, fence: LeaseFence | None) -> Intent | None:
+    async def intend(
+        self, app: str, claim: DeliveryClaim, fence: LeaseFence | None, slack_at: EpochMs | None = None
+    ) -> Intent | None:
         """Commit that a post will be tried, or return None when the item is no longer ours."""
         ...
 

@@ -18,6 +18,7 @@ from kizami.store.protocol.deliveries import FIRST, NewDelivery, OwedDelivery
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from kizami.core.times import EpochMs
     from kizami.engine.context import JobContext
     from kizami.slack.message import Message
     from kizami.slack.user_table_names import Days
@@ -235,11 +236,13 @@ class TableQueue:
                 await self._store.hand_back(app, claim, None)
         return claim if is_ours else None
 
-    async def intend(self, app: str, claim: DeliveryClaim, fence: LeaseFence | None) -> Intent | None:
+    async def intend(
+        self, app: str, claim: DeliveryClaim, fence: LeaseFence | None, slack_at: EpochMs | None = None
+    ) -> Intent | None:
         """Renew the claim in the table, however long the look-up took, then commit the intent."""
         if not await self._rows.claim(self._rows.key_of(claim.item), claim.token, claim.expires_ms):
             return None
-        return await self._store.intend(app, claim, fence)
+        return await self._store.intend(app, claim, fence, slack_at)
 
     async def mark(
         self,

@@ -12,7 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from kizami.core.errors import KizamiError
-from kizami.web.auth import OPERATOR_VARIABLE, TOKEN_LENGTH_MIN
+from kizami.core.tokens import TOKEN_LENGTH_MIN
+from kizami.web.auth import OPERATOR_VARIABLE
 from kizami.web.counts import Counts
 from kizami.web.current import require_known_query
 from kizami.web.failures import on_bad_request, on_bug, on_http_error, on_kizami_error, on_refusal
