@@ -9,9 +9,7 @@ from typing import Final
 from kizami.core.errors import DefinitionError
 from kizami.engine.lease import LeaseSettings
 
-_AT_LEAST_ONE: Final = frozenset(
-    {"concurrency", "reap_ms", "poll_ms", "vouch_ms", "payload_ms", "processes", "jobs_per_process"}
-)
+_AT_LEAST_ONE: Final = frozenset({"concurrency", "reap_ms", "poll_ms", "vouch_ms", "payload_ms", "jobs_per_process"})
 _MOST: Final = 10**12
 
 
