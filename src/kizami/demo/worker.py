@@ -32,7 +32,7 @@ async def say_phase(phase: str, item: str) -> None:
 
 
 async def work(options: argparse.Namespace) -> None:
-    """Run the app until SIGTERM or SIGINT."""
+    """Run the app until SIGTERM, or until its supervisor is gone."""
     app = make_app(
         options.folder,
         every=timedelta(milliseconds=options.every),
@@ -40,10 +40,22 @@ async def work(options: argparse.Namespace) -> None:
         on_phase=say_phase if options.phases else None,
     )
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    if not options.phases:
+        _stop_at_end_of_input(loop, stop)
     async with app.running(), _pages(app, options.port):
         await stop.wait()
+
+
+def _stop_at_end_of_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop when the supervisor's end of standard input closes: a worker that outlived its demo would keep the port."""
+
+    def end() -> None:
+        loop.remove_reader(sys.stdin)
+        stop.set()
+
+    loop.add_reader(sys.stdin, end)
 
 
 @contextlib.asynccontextmanager
@@ -60,6 +72,7 @@ async def _pages(app: Kizami, port: int | None) -> AsyncIterator[None]:
 
 def main() -> None:
     """Read the options and work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor says when to stop
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=2_000)
