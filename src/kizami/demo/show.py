@@ -7,11 +7,12 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kizami.core.errors import ConfigurationError
 from kizami.demo.mirror import ALERTS, STATUS
 from kizami.demo.source import Source
 from kizami.demo.supervisor import SANDBOX_TOKEN, KillPlan, Supervisor
@@ -25,7 +26,7 @@ CHUNK = 4
 EVERY_MS = 1_000
 SANDBOX_PORT = 8_780
 DASHBOARD_PORT = 8_787
-"""Both are only preferred: when a port is taken, any free one does."""
+"""Both are only preferred: whoever has the first may have the second, others take any that are free."""
 
 
 async def show(speed: float, *, lookup: bool, say: Callable[[str], None]) -> None:
@@ -36,9 +37,9 @@ async def show(speed: float, *, lookup: bool, say: Callable[[str], None]) -> Non
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     token = os.environ.get("KIZAMI_TOKEN") or runtime.entropy.token()
     with tempfile.TemporaryDirectory(prefix="kizami-demo-") as name:
-        folder, port = Path(name), _free_port(DASHBOARD_PORT)
-        sandbox = Sandbox(SandboxSettings(time_scale=10), runtime)
-        async with sandbox.serving(port=_free_port(SANDBOX_PORT)) as url:
+        folder, sandbox = Path(name), Sandbox(SandboxSettings(time_scale=10), runtime)
+        async with _serving(sandbox) as url:
+            port = _free_port(DASHBOARD_PORT if url.endswith(f":{SANDBOX_PORT}") else 0)
             arguments = [str(folder), "--every", str(EVERY_MS), "--port", str(port)]
             arguments += [] if lookup else ["--no-lookup"]
             environment = {"SLACK_API_URL": f"{url}/api/", "SLACK_BOT_TOKEN": SANDBOX_TOKEN, "KIZAMI_TOKEN": token}
@@ -125,6 +126,17 @@ async def _replay_for_ever(folder: Path, speed: float, runtime: SystemRuntime) -
             await source.add([{**check, "checked_at_ms": str(int(check["checked_at_ms"]) + shift)} for check in part])
             await runtime.clock.sleep(0.5 / speed)
         shift += last - first + 60_000
+
+
+@asynccontextmanager
+async def _serving(sandbox: Sandbox) -> AsyncIterator[str]:
+    """Serve at the preferred port, or at any when another demo is there already."""
+    async with AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(sandbox.serving(port=SANDBOX_PORT))
+        except ConfigurationError:
+            url = await stack.enter_async_context(sandbox.serving())
+        yield url
 
 
 def _free_port(preferred: int) -> int:
