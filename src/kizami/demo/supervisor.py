@@ -72,7 +72,7 @@ class KillPlan:
 
 
 class Supervisor:
-    """One worker at a time; a killed one is started again at once."""
+    """One worker at a time, and a spare one; a killed one is followed at once."""
 
     def __init__(
         self,
@@ -92,24 +92,32 @@ class Supervisor:
 
     async def run(self) -> None:
         """Keep a worker running until `stop`. Raises KizamiError when one ends by itself."""
-        while True:
-            with self._log.open("ab") as log:
-                self.process = await asyncio.create_subprocess_exec(
-                    *self._command,
-                    env=self._environment,
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=log,
-                )
-            if self._stopping:  # `stop` came while it started, and met the one before
-                self.process.kill()
-            self._on_start(self.process.pid)
-            await self._follow(self.process)
-            status = await self.process.wait()
-            if self._stopping:
-                return
-            if status >= 0:
-                raise KizamiError(f"The demo's worker ended by itself with status {status}. {self._last_words()}")
+        spare = await self._start()
+        try:
+            while not self._stopping:
+                self.process, spare = spare, await self._start()
+                self._on_start(self.process.pid)
+                await self._follow(self.process)
+                self._require_killed(await self.process.wait())
+        finally:
+            if spare.returncode is None:
+                spare.kill()
+            await spare.wait()
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        """Start a worker that gets ready and waits for its turn, so that a killed one is followed at once."""
+        with self._log.open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                *self._command,
+                env=self._environment,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+            )
+
+    def _require_killed(self, status: int) -> None:
+        if status >= 0 and not self._stopping:
+            raise KizamiError(f"The demo's worker ended by itself with status {status}. {self._last_words()}")
 
     async def stop(self) -> None:
         """End the worker gracefully, by force when that takes too long."""
@@ -140,8 +148,14 @@ class Supervisor:
         return f"The last line of its log: {lines[-1]}" if lines else "Its log is empty."
 
     async def _follow(self, process: asyncio.subprocess.Process) -> None:
+        """Tell a worker that it is its turn, and answer what it says until it ends."""
         said, answers = process.stdout, process.stdin
-        while said is not None and answers is not None and (line := await said.readline()):
+        if said is None or answers is None:
+            return
+        if self._stopping:  # `stop` came in between, and met the worker before
+            process.kill()
+        answers.write(b"\n")
+        while line := await said.readline():
             phase, _, item = line.decode().strip().partition(" ")
             if not item.startswith("board/"):  # repeating an edit is harmless; a notice is what a kill could double
                 await self._at(phase)

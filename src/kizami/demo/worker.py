@@ -1,7 +1,7 @@
 """The demo's worker process: `python -m kizami.demo.worker FOLDER --every MS [--no-lookup] [--phases] [--port N]`.
 
-With `--phases` it says each phase of a post on standard output and goes on only when it gets a line back, so that a
-supervisor can kill it exactly there.
+It loads everything and waits for a line, which says that it is its turn. With `--phases` it says each phase of a post
+on standard output and goes on only when it gets a line back, so that a supervisor can kill it exactly there.
 """
 
 from __future__ import annotations
@@ -28,17 +28,12 @@ async def say_phase(phase: str, item: str) -> None:
     """Say where the mirror is, and wait for the word to go on."""
     sys.stdout.write(f"{phase} {item}\n")
     sys.stdout.flush()
-    await asyncio.to_thread(sys.stdin.readline)
+    if not await asyncio.to_thread(sys.stdin.readline):
+        signal.raise_signal(signal.SIGTERM)  # the supervisor is gone
 
 
-async def work(options: argparse.Namespace) -> None:
+async def work(app: Kizami, options: argparse.Namespace) -> None:
     """Run the app until SIGTERM, or until its supervisor is gone."""
-    app = make_app(
-        options.folder,
-        every=timedelta(milliseconds=options.every),
-        lookup=not options.no_lookup,
-        on_phase=say_phase if options.phases else None,
-    )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
@@ -80,7 +75,15 @@ def main() -> None:
     parser.add_argument("--phases", action="store_true")
     parser.add_argument("--port", type=int)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
-    asyncio.run(work(parser.parse_args()))
+    options = parser.parse_args()
+    app = make_app(
+        options.folder,
+        every=timedelta(milliseconds=options.every),
+        lookup=not options.no_lookup,
+        on_phase=say_phase if options.phases else None,
+    )
+    if sys.stdin.readline():
+        asyncio.run(work(app, options))
 
 
 if __name__ == "__main__":
