@@ -29,7 +29,7 @@ class WorkerSettings:
 
     concurrency: int = 100
     grace_ms: int = 30_000
-    reap_ms: int = 500
+    reap_ms: int = 1_000
     poll_ms: int = 1_000
     vouch_ms: int = 5_000
     heartbeat_write_ms: int = 5_000

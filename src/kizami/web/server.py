@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from kizami.app.app import Kizami
+    from kizami.runtime import Clock
     from kizami.web.auth import Auth
 
 _STOP_SECONDS = 5
@@ -34,13 +35,20 @@ async def serving(app: Kizami, auth: Auth | None = None, host: str = "127.0.0.1"
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
     await server.startup(sockets=[listener])
-    loop = asyncio.create_task(server.main_loop(), name="kizami-web")
+    ticking = asyncio.create_task(_tick(server, app.runtime.clock), name="kizami-web")
     try:
         yield f"http://{_shown(host)}:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = True
-        await loop
+        ticking.cancel()
+        await asyncio.gather(ticking, return_exceptions=True)
         await server.shutdown(sockets=[listener])
+
+
+async def _tick(server: uvicorn.Server, clock: Clock) -> None:
+    """Keep the server's Date header. Its own loop wakes ten times a second to see whether it is to end."""
+    while True:
+        await server.on_tick(0)
+        await clock.sleep(1)
 
 
 def _settings(app: Kizami, auth: Auth | None) -> uvicorn.Config:
