@@ -76,7 +76,11 @@ class Runtime(Protocol):
 
     clock: Clock
     entropy: Entropy
-    process: ProcessIdentity
+
+    @property
+    def process(self) -> ProcessIdentity:
+        """Return who this process is: the one that asks, also if it was forked after the runtime was made."""
+        ...
 
     def is_gone(self, process: ProcessIdentity) -> bool:
         """Return True only if `process` is known to have ended; False when it lives or can't be known from here."""
@@ -142,7 +146,14 @@ class SystemRuntime:
 
     clock: Clock = field(default_factory=SystemClock)
     entropy: Entropy = field(default_factory=SystemEntropy)
-    process: ProcessIdentity = field(default_factory=lambda: identify(os.getpid()))
+    _identified: ProcessIdentity | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def process(self) -> ProcessIdentity:
+        pid = os.getpid()
+        if self._identified is None or self._identified.pid != pid:
+            self._identified = identify(pid)
+        return self._identified
 
     def is_gone(self, process: ProcessIdentity) -> bool:
         here = self.process

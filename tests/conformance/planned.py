@@ -34,7 +34,8 @@ def defined(
 
 
 async def register(store: Store, *definitions: ScheduleDefinition) -> dict[str, int]:
-    return await store.schedules.register(APP, definitions)
+    """Register definitions as the one worker w1 that now runs other code; return the versions in force."""
+    return (await store.schedules.register(APP, definitions, worker_id="w1")).versions
 
 
 async def one(store: Store, name: str = NAME) -> Schedule:
@@ -75,8 +76,8 @@ async def fire_planned(store: Store, version: int = 1) -> FireRecord:
     return await fire(store, at_tick(await planned_at(store), version))
 
 
-async def external(store: Store, scheduled_at: int) -> FireRecord:
-    return await fire(store, at_tick(scheduled_at, kind=TickKind.EXTERNAL))
+async def external(store: Store, scheduled_at: int, version: int = 1) -> FireRecord:
+    return await fire(store, at_tick(scheduled_at, version, kind=TickKind.EXTERNAL))
 
 
 Line = tuple[FireOutcome, int, int, int]

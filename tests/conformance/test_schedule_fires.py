@@ -244,7 +244,7 @@ async def test_a_manual_number_is_never_used_again(whole: Store, still_clock: St
     await register(whole)
     await register(whole, defined())
     still_clock.step(-1)
-    record = await fire(whole, manual(still_clock))
+    record = await fire(whole, manual(still_clock, version=3))
     assert record.job_id == f"send#0:{NAME}-{START_MS}-2-manual"
 
 
@@ -253,6 +253,16 @@ async def test_a_manual_refusal_is_told_and_enqueues_nothing(whole: Store, still
     record = await fire(whole, manual(still_clock, job=None, refusal="bad payload"))
     assert (record.outcome, record.job_id, record.reason) == (FireOutcome.FAILED, None, "bad payload")
     assert (await one(whole)).last_error == "bad payload"
+
+
+async def test_no_count_knows_of_fires_by_hand(whole: Store, still_clock: StillClock) -> None:
+    """The counts add up to the planned ticks; what people did beside the plan is in the ledger only."""
+    await register(whole, defined())
+    before = await one(whole)
+    await fire(whole, manual(still_clock))
+    await fire(whole, manual(still_clock, job=None, refusal="bad payload"))
+    assert replace(await one(whole), last_error=None, last_error_at=None) == before
+    assert len(await whole.schedules.ledger(APP, NAME, 10)) == 2
 
 
 async def test_a_held_lease_refuses_a_manual_fire_with_its_holder(whole: Store, still_clock: StillClock) -> None:
@@ -311,8 +321,61 @@ async def test_an_external_tick_out_of_order_is_not_fired(whole: Store, still_cl
     still_clock.move(20_000 + MINUTE_MS)
     assert (await external(whole, NEXT_MINUTE + MINUTE_MS)).outcome is FireOutcome.FIRED
     late = await external(whole, NEXT_MINUTE)
-    assert (late.outcome, late.job_id) == (FireOutcome.DUPLICATE, None)
-    assert await counted(whole) == 1
+    assert (late.outcome, late.job_id) == (FireOutcome.OVERTAKEN, None)
+    assert late.reason == "a later tick was settled before it was delivered"
+    assert (FireOutcome.OVERTAKEN, NEXT_MINUTE, NEXT_MINUTE, 1) in await ledger(whole)
+    again = await external(whole, NEXT_MINUTE)
+    assert (again.outcome, again.reason) == (FireOutcome.DUPLICATE, "this tick was settled already (overtaken)")
+    assert await counted(whole) == 2
+    assert ((await one(whole)).fired_count, (await one(whole)).missed_count) == (1, 1)
+
+
+async def test_an_external_tick_that_was_dropped_before_it_came_says_so(whole: Store, still_clock: StillClock) -> None:
+    """It is in the ledger already, as one of a stretch: no second line, but no duplicate either, for it never fired."""
+    await register(whole, defined())
+    still_clock.move(20_000 + 3 * MINUTE_MS)
+    await fire_planned(whole)
+    before = await ledger(whole)
+    for at in (NEXT_MINUTE + MINUTE_MS, NEXT_MINUTE + 2 * MINUTE_MS):
+        late = await external(whole, at)
+        assert (late.outcome, late.planned_at) == (FireOutcome.OVERTAKEN, at)
+        assert late.reason == "it was dropped before it was delivered (missed: no worker acted on them in time)"
+    assert (await external(whole, NEXT_MINUTE)).outcome is FireOutcome.DUPLICATE
+    assert await ledger(whole) == before
+
+
+@pytest.mark.parametrize("kind", [TickKind.EXTERNAL, TickKind.MANUAL])
+async def test_a_tick_whose_job_is_not_made_yet_is_settled_only_if_it_wants_none(
+    whole: Store, still_clock: StillClock, kind: TickKind
+) -> None:
+    """So that a payload function runs for no duplicate, no skipped tick and no held lease."""
+    await register(whole, defined(overlap="skip", driver="external", lease="mirror"))
+    still_clock.move(20_000 + MINUTE_MS)
+    asked = at_tick(NEXT_MINUTE, kind=kind, job=False)
+    assert (await fire(whole, asked)).outcome is FireOutcome.STALE
+    assert await whole.schedules.ledger(APP, NAME, 10) == ()
+    await whole.leases.acquire(APP, "mirror", "run-1", "host 7", "w1", 600_000)
+    if kind is TickKind.MANUAL:
+        with pytest.raises(LeaseHeldError):
+            await fire(whole, asked)
+        return
+    await external(whole, NEXT_MINUTE)
+    assert (await fire(whole, asked)).outcome is FireOutcome.DUPLICATE
+    later = replace(asked, scheduled_at=NEXT_MINUTE + MINUTE_MS)
+    assert (await fire(whole, later)).outcome is FireOutcome.SKIPPED_OVERLAP
+
+
+@pytest.mark.parametrize("kind", [TickKind.EXTERNAL, TickKind.MANUAL])
+async def test_other_clocks_fire_no_superseded_definition_either(
+    whole: Store, still_clock: StillClock, kind: TickKind
+) -> None:
+    await register(whole, defined(driver="external"))
+    await register(whole, defined(driver="external", note="new"))
+    still_clock.move(20_000)
+    refused = await fire(whole, at_tick(NEXT_MINUTE, 1, kind))
+    assert (refused.outcome, refused.reason) == (FireOutcome.SUPERSEDED, "version 2 of it is in force")
+    assert await whole.schedules.ledger(APP, NAME, 10) == ()
+    assert (await fire(whole, at_tick(NEXT_MINUTE, 2, kind))).outcome is FireOutcome.FIRED
 
 
 async def test_an_external_tick_ahead_of_the_inner_clock_settles_what_it_passes(

@@ -246,7 +246,7 @@ async def test_turning_the_inner_clock_off_and_on(whole: Store, still_clock: Sti
     assert (await one(whole)).next_at is None
     assert await ledger(whole) == [(FireOutcome.MISSED, NEXT_MINUTE, NEXT_MINUTE, 1)]
     still_clock.move(MINUTE_MS)
-    assert (await external(whole, NEXT_MINUTE + MINUTE_MS)).outcome is FireOutcome.FIRED
+    assert (await external(whole, NEXT_MINUTE + MINUTE_MS, version=2)).outcome is FireOutcome.FIRED
     await register(whole, defined())
     assert await planned_at(whole) == NEXT_MINUTE + 2 * MINUTE_MS
 

@@ -102,11 +102,13 @@ class Life(RuleBasedStateMachine):
         """Act on a tick that is settled, with the present version: nothing happens."""
         if self.told and (old := sorted(self.told)[-1 - back % len(self.told)]) != self.plan:
             assert done(fire(self.store, at_tick(old, self.version))).outcome is FireOutcome.STALE
-            assert done(external(self.store, old)).outcome is FireOutcome.DUPLICATE
+            acted = self.told[old] in (FireOutcome.FIRED, FireOutcome.FAILED)
+            told = FireOutcome.DUPLICATE if acted else FireOutcome.OVERTAKEN
+            assert done(external(self.store, old)).outcome is told
 
     @rule()
     def trigger(self) -> None:
-        record = done(fire(self.store, at_tick(self.clock.now, kind=TickKind.MANUAL)))
+        record = done(fire(self.store, at_tick(self.clock.now, self.version, TickKind.MANUAL)))
         assert record.outcome is FireOutcome.FIRED
 
     @rule()

@@ -4,11 +4,13 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from kizami.cli.mirroring import default_name
+from kizami.cli.mirroring import SCHEDULE, Mirror, MirrorTiming, default_name
+from kizami.cli.query import Query, read_url
 from kizami.runtime import SystemRuntime
 from kizami.sandbox.server import Sandbox
 from kizami.sandbox.settings import SandboxSettings
@@ -55,6 +57,21 @@ async def test_a_query_becomes_one_message_that_is_edited_ever_after(project: Pr
     shown = str(message.content.blocks)
     assert all(cell in shown for cell in ("id", "name", "at", "tea", "rice", "10:30"))
     assert (len(slack.log.posts(CHANNEL)), len(slack.log.edits(CHANNEL))) == (1, 1)
+
+
+async def test_once_leaves_a_running_mirror_of_the_same_name_to_its_ticks(project: Project, slack: Sandbox) -> None:
+    """Neither its definition nor its phase changes, and it performs nothing of the other's."""
+    timing = MirrorTiming((), timedelta(hours=1), None)
+    query = Query(read_url("sqlite:///shop.sqlite", None), ROWS)
+    mirror = Mirror.build(query, CHANNEL, "Status", None, timing, once=False)
+    async with mirror.app.running() as app:
+        before = await app.schedules.get(SCHEDULE)
+        ran = await _once(project, "SELECT 'once' AS how")
+        assert (ran.code, ran.err) == (0, "")
+        assert await app.schedules.get(SCHEDULE) == before
+        assert (before.version, before.next_at is not None) == (1, True)
+    (message,) = slack.workspace.messages(CHANNEL)
+    assert "once" in str(message.content.blocks)
 
 
 async def test_no_rows_are_shown_as_such(project: Project, slack: Sandbox) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli_project import APP, Project, project_in
+from kizami import Kizami
+from tests.unit.cli_project import APP, Project, Ran, project_in
 
 NIGHT = '\napp.schedule("night", hello, cron="0 3 * * *", time_zone="Europe/Berlin", window=Window("04:00", "05:00"))\n'
 
@@ -14,6 +16,10 @@ NIGHT = '\napp.schedule("night", hello, cron="0 3 * * *", time_zone="Europe/Berl
 @pytest.fixture
 def project(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Project:
     return project_in(tmp_path, capsys, monkeypatch)
+
+
+def hello() -> str:
+    return "hi"
 
 
 def test_check_is_0_when_every_tick_is_inside(project: Project) -> None:
@@ -47,6 +53,29 @@ def test_a_tick_fires_once_and_its_repetition_is_a_duplicate_that_exits_0(projec
     assert (other["outcome"], other["duplicate"]) == ("duplicate", True)
     assert one["scheduled_at"] == other["scheduled_at"]
     assert "duplicate" in project.run("tick", "reports:app", "morning").out
+
+
+def test_a_tick_that_a_later_one_overtook_is_told_and_exits_0(project: Project) -> None:
+    """It never fires, so the platform has nothing to repeat; delivered again, it is a duplicate."""
+    times = ("2026-03-10T00:00:00Z", "2026-03-09T00:00:00Z", "2026-03-09T00:00:00Z")
+    ran = [project.run("tick", "reports:app", "morning", "--scheduled-time", at, "--json") for at in times]
+    assert [each.code for each in ran] == [0, 0, 0]
+    told = [json.loads(each.out) for each in ran]
+    assert [each["outcome"] for each in told] == ["fired", "overtaken", "duplicate"]
+    assert [each["duplicate"] for each in told] == [False, False, True]
+
+
+def test_a_tick_through_code_that_workers_superseded_is_refused_with_exit_1(project: Project) -> None:
+    """Exit 1: the platform's repetition may meet the new code."""
+    newer = Kizami("reports")
+    newer.scheduled("morning", cron="0 9 * * *")(hello)
+
+    async def beside_newer_code() -> Ran:
+        async with newer.running():
+            return await asyncio.to_thread(project.run, "tick", "reports:app", "morning", "--json")
+
+    ran = asyncio.run(beside_newer_code())
+    assert (ran.code, json.loads(ran.out)["outcome"]) == (1, "superseded")
 
 
 def test_a_tick_takes_the_platforms_time_in_either_spelling(project: Project) -> None:

@@ -205,26 +205,29 @@ class Kizami:
         await self.store.close()
 
     @asynccontextmanager
-    async def running(self, *, worker: bool = True) -> AsyncIterator[Kizami]:
-        """Run the app while the body runs: its store is open and, with `worker`, ticks fire and jobs are performed."""
+    async def running(self, *, worker: bool = True, fires: bool = True) -> AsyncIterator[Kizami]:
+        """Run the app while the body runs: its store is open and, with `worker`, ticks fire and jobs are performed.
+
+        Without `fires` the worker performs jobs only and leaves the stored schedules as they are.
+        """
         await self.open()
         try:
             if not worker:
                 yield self
                 return
-            async with self.working():
+            async with self.working(fires=fires):
                 yield self
         finally:
             await self.close()
 
     @asynccontextmanager
-    async def working(self) -> AsyncIterator[Kizami]:
-        """Fire ticks and perform jobs while the body runs, on a store that is open already."""
+    async def working(self, *, fires: bool = True) -> AsyncIterator[Kizami]:
+        """Fire ticks (unless told not to) and perform jobs while the body runs, on a store that is open already."""
         from kizami.engine.worker import Worker  # noqa: PLC0415 - importing kizami must stay light
 
         for performer in self._performers.values():
             require_found(performer)
-        scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()}
+        scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()} if fires else None
         for check in self._start_checks:
             await check()
         engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from kizami.app.performer import Performer
 from kizami.app.tick import Tick
@@ -51,36 +50,32 @@ class ScheduleInCode:
 
     def scheduled(self) -> Scheduled:
         """Return what the engine needs."""
-        return Scheduled(self._definition(), self._make_payload, self._payload_kind(), self._check_job)
+        function = self._call_payload if callable(self.payload) else None
+        return Scheduled(self._definition(), self._check_job, self.payload, function)
 
     def _definition(self) -> ScheduleDefinition:
         what = {
             "timing": fingerprint(self.timing),
             "binding": self.performer.binding,
-            "payload": _meaning(self.payload),
+            "payload": self.performer.meaning(self.payload),
             "options": asdict(self.options),
             "overlap": self.overlap,
             "driver": self.driver,
             "lease": self.lease,
         }
-        digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:32]
+        digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
         description = describe(self.timing)
         return ScheduleDefinition(
             self.name, self.timing, self.performer.binding, self.overlap, self.driver, self.lease, digest, description
         )
 
-    def _payload_kind(self) -> Any:
-        if not callable(self.payload):
-            return "value"
-        return "async" if inspect.iscoroutinefunction(self.payload) else "sync"
+    def _call_payload(self, scheduled_at: int, manual: bool) -> object:
+        called = cast("Callable[[Tick], object]", self.payload)
+        return called(Tick(self.name, scheduled_at, self.zone, manual))
 
-    def _make_payload(self, scheduled_at: int) -> object:
-        if callable(self.payload):
-            return self.payload(Tick(self.name, scheduled_at, self.zone))
-        return self.payload
-
-    def _check_job(self, payload: object, scheduled_at: int) -> NewJob:
-        return self.performer.tick_job(payload, Origin(self.name, scheduled_at, lease=self.lease), self.options)
+    def _check_job(self, payload: object, scheduled_at: int, manual: bool) -> NewJob:
+        origin = Origin(self.name, scheduled_at, manual, self.lease)
+        return self.performer.tick_job(payload, origin, self.options)
 
 
 def describe(timing: Timing) -> str:
@@ -138,7 +133,7 @@ def define(
             f"{owner}: window is {window!r}.", remedy='Give kizami.Window("08:00", "21:00").', field="window"
         )
     checked = target.check_options(owner, options)
-    if target.takes_payload and not callable(payload):
+    if not callable(payload):
         try:
             target.tick_job(payload, Origin(name, 0), checked)
         except PayloadError as error:
@@ -151,11 +146,3 @@ def _require(owner: str, field: str, value: object, allowed: tuple[str, ...]) ->
         raise DefinitionError(
             f"{owner}: {field} is {value!r}.", remedy=f"Use {' or '.join(map(repr, allowed))}.", field=field
         )
-
-
-def _meaning(payload: object) -> str:
-    """Return what of a payload belongs to the definition: a value whole, a function by its name."""
-    if not callable(payload):
-        return repr(payload)
-    called: Callable[..., object] = payload
-    return f"{getattr(called, '__module__', '')}.{getattr(called, '__qualname__', type(called).__qualname__)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
@@ -99,6 +100,17 @@ class Performer(Generic[P, R]):
         """Return the job of a tick. Raises PayloadError."""
         text = self._type.encode(payload)
         return NewJob(self._app.name, self.binding, "", text, options, origin=origin)
+
+    def meaning(self, payload: object) -> str:
+        """Return what of a schedule's payload belongs to its definition: a value whole, a function by its name.
+
+        Every process gives the same text for the same code. Raises PayloadError.
+        """
+        if isinstance(payload, functools.partial):
+            return self.meaning(payload.func)
+        if callable(payload):
+            return f"function {getattr(payload, '__qualname__', type(payload).__qualname__)}"
+        return self._type.meaning(payload)
 
     def check_options(self, owner: str, options: dict[str, Any]) -> JobOptions:
         """Return the options of a schedule's jobs. Raises DefinitionError naming the schedule."""

@@ -11,7 +11,7 @@ from kizami.core.times import format_local, to_epoch_ms
 from kizami.core.timing import CronTiming, fires, is_planned, latest_at_or_before
 from kizami.core.zone import load_zone
 from kizami.engine.firer import make_job
-from kizami.store.protocol import Fire, FireOutcome, NewJob, TickKind
+from kizami.store.protocol import Fire, FireOutcome, TickKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,6 @@ class Schedules:
     def __init__(self, app: str, store: Store, code: Mapping[str, ScheduleInCode], settings: WorkerSettings) -> None:
         self._app = app
         self._store = store.schedules
-        self._workers = store.workers
         self._code = code
         self._settings = settings
 
@@ -72,7 +71,8 @@ class Schedules:
 
         Raises NotFoundError, LeaseHeldError, and InvalidInputError when the payload is refused.
         """
-        return await self._fire(name, TickKind.MANUAL, await self._store.now(), by)
+        _, version = await self._stored(name)
+        return await self._fire(name, TickKind.MANUAL, await self._store.now(), by, version)
 
     async def tick(
         self, name: str, scheduled_at: datetime | None = None, *, manual: bool = False, by: str = "external"
@@ -80,15 +80,16 @@ class Schedules:
         """Fire a tick that an external clock delivers; returns after commit.
 
         Without `scheduled_at` the tick is the latest planned time that isn't after now. A tick delivered again has the
-        outcome DUPLICATE. Raises NotFoundError, NotPlannedError, LeaseHeldError (manual only).
+        outcome DUPLICATE, one that a later tick overtook OVERTAKEN, one of code that is not in force SUPERSEDED.
+        Raises NotFoundError, NotPlannedError, LeaseHeldError (manual only).
         """
         if manual:
             return await self.trigger(name, by=by)
-        stored = await self._stored(name)
+        stored, version = await self._stored(name)
         at = await self._planned(stored, scheduled_at)
-        record = await self._fire(name, TickKind.EXTERNAL, at, by)
-        if record.outcome is FireOutcome.DUPLICATE:
-            log.info("duplicate tick: %s-%d, %s", name, at, record.reason)
+        record = await self._fire(name, TickKind.EXTERNAL, at, by, version)
+        if record.outcome in (FireOutcome.DUPLICATE, FireOutcome.OVERTAKEN):
+            log.info("%s tick: %s-%d, %s", record.outcome, name, at, record.reason)
         return record
 
     async def _planned(self, stored: Schedule, scheduled_at: datetime | None) -> EpochMs:
@@ -113,18 +114,24 @@ class Schedules:
             raise _not_planned(stored, at, "is not a planned time", remedy)
         return at
 
-    async def _stored(self, name: str) -> Schedule:
-        """Return a schedule, stored first when only external clocks drive this app.
+    async def _stored(self, name: str) -> tuple[Schedule, int]:
+        """Return a schedule and the version of it that this process's code defines; 0 where that is not in force.
 
-        Where workers run, they alone say what is defined: an old process must not bring back what newer code removed.
+        Where only external clocks drive this app, its code is registered here. Where workers run, they alone say what
+        is defined: an old process must not bring back what newer code changed or removed.
         """
-        found = await self._store.get(self._app, name)
-        if found is None and name in self._code and not await self._workers.list(self._app):
-            await self._store.register(self._app, [entry.scheduled().definition for entry in self._code.values()])
-        return await self.get(name)
+        version = 0
+        if name in self._code:
+            definitions = [entry.scheduled().definition for entry in self._code.values()]
+            registration = await self._store.register(self._app, definitions, silent_ms=self._settings.grace_ms)
+            version = registration.versions.get(name, 0)
+            for each in registration.superseded:
+                if each.schedule == name:
+                    log.warning("%s", each)
+        return await self.get(name), version
 
-    async def _fire(self, name: str, kind: TickKind, at: EpochMs, by: str) -> FireRecord:
-        stored = await self._stored(name)
+    async def _fire(self, name: str, kind: TickKind, at: EpochMs, by: str, version: int) -> FireRecord:
+        """Settle a tick; its payload function runs only if the tick turns out to want a job."""
         code = self._code.get(name)
         if code is None:
             raise NotFoundError(
@@ -132,30 +139,16 @@ class Schedules:
                 remedy="Run this with the module that defines it.",
                 schedule=name,
             )
-        scheduled = code.scheduled()
-        made = await make_job(scheduled, at, self._settings.payload_ms)
-        job = made if isinstance(made, NewJob) else None
-        if job is not None and kind is TickKind.MANUAL:
-            job = _as_manual(job)
-        fire = Fire(
-            self._app,
-            name,
-            stored.version,
-            kind,
-            at,
-            by,
-            job=job,
-            refusal=made if isinstance(made, str) else None,
-            lease_stale_ms=self._settings.lease.stale_ms,
-        )
-        return (await self._store.fire([fire]))[0]
+        asked = Fire(self._app, name, version, kind, at, by, lease_stale_ms=self._settings.lease.stale_ms)
+        (record,) = await self._store.fire([asked])
+        if record.outcome is not FireOutcome.STALE:
+            return record
+        made = await make_job(code.scheduled(), at, self._settings.payload_ms, manual=kind is TickKind.MANUAL)
+        settled = replace(asked, refusal=made) if isinstance(made, str) else replace(asked, job=made)
+        return (await self._store.fire([settled]))[0]
 
 
 def _not_planned(stored: Schedule, at: EpochMs, why: str, remedy: str) -> NotPlannedError:
     zone = stored.timing.zone if isinstance(stored.timing, CronTiming) else load_zone("UTC")
     message = f"{format_local(at, zone)} {why} of schedule {stored.name} ({stored.description})."
     return NotPlannedError(message, remedy=remedy, path="scheduled_at")
-
-
-def _as_manual(job: NewJob) -> NewJob:
-    return job if job.origin is None else replace(job, origin=replace(job.origin, manual=True))

@@ -51,7 +51,7 @@ def mirror(
         from kizami.cli.query import DATABASE_VARIABLE, Query, read_url  # noqa: PLC0415 - as above
     timing = MirrorTiming(tuple(cron or ()), parse_duration(every, "--every") if every else None, time_zone)
     source = Query(read_url(database, os.environ.get(DATABASE_VARIABLE)), query)
-    made = Mirror.build(source, channel, title, name, timing, from_outside=once)
+    made = Mirror.build(source, channel, title, name, timing, once=once)
     require_lasting(made.app)
     if once:
         start_quiet_logs(as_json=as_json)

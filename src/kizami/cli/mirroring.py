@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from kizami.app.app import Kizami
+from kizami.app.performer import Performer
 from kizami.cli.query import QueryError
 from kizami.cli.waiting import wait_for_end
 from kizami.core.errors import KizamiError
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from kizami.cli.query import Query
 
 SCHEDULE: Final = "mirror"
+ONCE: Final = "mirror_once"
 _NEXT_TICK_REPAIRS: Final = frozenset({BoardOutcome.WAITING, BoardOutcome.IN_DOUBT})
 _NEEDS_A_PERSON: Final = frozenset({BoardOutcome.REFUSED, BoardOutcome.PARKED, BoardOutcome.FAILED, BoardOutcome.OFF})
 _ONCE_SECONDS: Final = 120
-_NEVER_USED: Final = timedelta(days=1)
 _AGAIN: Final = "Run the command again; it goes on from here."
 _KIND: Final = re.compile(r"^[A-Za-z]+Error: ")
 
@@ -47,14 +48,15 @@ class MirrorTiming:
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """An app with one schedule, whose jobs put the rows of a query on a board."""
+    """An app whose jobs put the rows of a query on a board: at each tick of a schedule or, without one, once."""
 
     app: Kizami
     board: StatusBoard
+    show: Performer[None, str]
 
     @classmethod
     def build(
-        cls, query: Query, channel: str, title: str, name: str | None, timing: MirrorTiming, *, from_outside: bool
+        cls, query: Query, channel: str, title: str, name: str | None, timing: MirrorTiming, *, once: bool
     ) -> Mirror:
         """Return the app, nothing started. Raises DefinitionError and ConfigurationError."""
         name = name or default_name(channel, title)
@@ -62,18 +64,19 @@ class Mirror:
         zone = load_zone(timing.time_zone or "UTC")
         board = StatusBoard(Slack(), name, channel=channel, title=title, time_zone=zone.name)
 
-        @app.scheduled(
+        async def show() -> str:
+            return await _show(board, query, once=once)
+
+        if once:  # no schedule, and a binding of its own: a mirror of this name that runs elsewhere must not notice
+            return cls(app, board, app.performer(binding=ONCE, max_attempts=1)(show))
+        performer = app.scheduled(
             SCHEDULE,
             cron=timing.crons or None,
-            every=timing.every or (None if timing.crons else _NEVER_USED),
+            every=timing.every,
             time_zone=timing.time_zone if timing.crons else None,
-            driver="external" if from_outside else "inner",
             max_attempts=1,  # the next tick is the next attempt
-        )
-        async def show() -> str:
-            return await _show(board, query, from_outside=from_outside)
-
-        return cls(app, board)
+        )(show)
+        return cls(app, board, performer)
 
 
 def default_name(channel: str, title: str) -> str:
@@ -91,20 +94,17 @@ async def switch_on(mirror: Mirror) -> None:
 async def mirror_once(mirror: Mirror) -> str | None:
     """Mirror once; return what went wrong, or None. Raises StoreError."""
     await switch_on(mirror)
-    async with mirror.app.running() as app:
-        record = await app.schedules.trigger(SCHEDULE, by="command line")
-        if record.job_id is None:
-            return f"The tick made no job: {record.reason}. {_AGAIN}"
-        job = await wait_for_end(app, record.job_id, _ONCE_SECONDS)
+    async with mirror.app.running(fires=False) as app:
+        job = await wait_for_end(app, await mirror.show.enqueue(), _ONCE_SECONDS)
         if job is not None and job.state is JobState.COMPLETED:
             return None
         return f"The job didn't end in time. {_AGAIN}" if job is None or job.error is None else _KIND.sub("", job.error)
 
 
-async def _show(board: StatusBoard, query: Query, *, from_outside: bool) -> str:
+async def _show(board: StatusBoard, query: Query, *, once: bool) -> str:
     fetched = await board.fetch(lambda: asyncio.to_thread(_rows, query))
     outcome = await board.publish(fetched)
-    if outcome in _NEEDS_A_PERSON or (from_outside and outcome in _NEXT_TICK_REPAIRS):
+    if outcome in _NEEDS_A_PERSON or (once and outcome in _NEXT_TICK_REPAIRS):
         job = current_job()
         rows = await job.store.boards.list(job.app)
         note = next((row.note for row in rows if (row.name, row.channel) == (board.name, board.channel)), None)

@@ -31,6 +31,7 @@ _HANDLED: Final = frozenset(
     {
         FireOutcome.FIRED,
         FireOutcome.DUPLICATE,
+        FireOutcome.OVERTAKEN,
         FireOutcome.SKIPPED_OVERLAP,
         FireOutcome.SKIPPED_LEASE,
         FireOutcome.MISSED,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,6 +15,10 @@ from kizami.core.errors import DefinitionError, PayloadError
 
 PAYLOAD_CHARACTERS_MAX: Final = 1_000_000
 _DEPTH_MAX: Final = 100
+_REMEDY: Final = "Annotate the payload with a pydantic model, a dataclass, a TypedDict or a plain JSON type."
+_REMEDIES: Final[Mapping[str | None, str]] = MappingProxyType(
+    {"typed-dict-version": "Import TypedDict from typing_extensions instead of typing, or run Python 3.12 or later."}
+)
 
 
 class PayloadType:
@@ -25,7 +31,7 @@ class PayloadType:
         except (PydanticUserError, TypeError) as error:
             raise DefinitionError(
                 f"{owner}: the payload type {annotation!r} can't be checked: {str(error).splitlines()[0]}",
-                remedy="Annotate the payload with a pydantic model, a dataclass, a TypedDict or a plain JSON type.",
+                remedy=_REMEDIES.get(getattr(error, "code", None), _REMEDY),
             ) from error
 
     def encode(self, value: object) -> str:
@@ -51,6 +57,12 @@ class PayloadType:
                 path="payload",
             )
         return text
+
+    def meaning(self, value: object) -> str:
+        """Return the payload as JSON that every process writes alike, sets and keys in order. Raises PayloadError."""
+        plain = json.loads(self.encode(value))
+        checked = self._adapter.dump_python(self._adapter.validate_python(value), warnings=False)
+        return json.dumps(_in_order(checked, plain), sort_keys=True)
 
     def decode(self, text: str) -> Any:
         """Return the payload that `encode` wrote. Raises PayloadError if it doesn't fit the type any more."""
@@ -85,6 +97,24 @@ class PayloadType:
         elif isinstance(value, list | tuple | set | frozenset):
             for index, inner in enumerate(value):
                 self._refuse_non_json(inner, f"{path}.{index}", depth + 1)
+
+
+def _in_order(value: object, plain: Any) -> Any:
+    """Return `plain`, the JSON of `value`, with the elements of sets sorted: their own order differs by process."""
+    match value, plain:
+        case ((set() | frozenset()), list()):
+            inner = [_in_order(frozenset(), each) for each in plain] if _holds_sets(value) else plain
+            return sorted(inner, key=json.dumps)
+        case ((list() | tuple()), list()) if len(value) == len(plain):
+            return [_in_order(*pair) for pair in zip(value, plain, strict=True)]
+        case dict(), dict() if len(value) == len(plain):
+            return {key: _in_order(value[own], plain[key]) for own, key in zip(value, plain, strict=True)}
+        case _:
+            return plain
+
+
+def _holds_sets(value: set[Any] | frozenset[Any]) -> bool:
+    return any(isinstance(each, frozenset) for each in value)
 
 
 def _why_not_json(value: object, depth: int) -> str | None:

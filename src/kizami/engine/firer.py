@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, assert_never, cast
+from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import KizamiError, StoreError
 from kizami.core.results import shorten_error
-from kizami.engine.threads import Threads
-from kizami.store.protocol import Fire, FireOutcome, NewJob, TickKind
+from kizami.engine.threads import call_apart
+from kizami.store.protocol import Editions, Fire, FireOutcome, NewJob, Registration, TickKind
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Mapping
 
     from kizami.engine.performing import Scheduled
     from kizami.engine.station import Station
@@ -23,32 +23,20 @@ log = logging.getLogger("kizami.scheduler")
 DUE_MAX: Final = 500
 
 
-async def make_job(scheduled: Scheduled, scheduled_at: int, limit_ms: int) -> NewJob | str:
+async def make_job(scheduled: Scheduled, scheduled_at: int, limit_ms: int, *, manual: bool = False) -> NewJob | str:
     """Return the job of a tick, or the reason why there is none. The payload function runs off the event loop."""
-    name = scheduled.definition.name
+    name, function = scheduled.definition.name, scheduled.payload_function
+    payload = scheduled.payload
     try:
-        async with asyncio.timeout(limit_ms / 1000):
-            payload = await _payload(scheduled, scheduled_at)
-        return scheduled.check_job(payload, scheduled_at)
+        if function is not None:
+            payload = await call_apart(function, scheduled_at, manual, name="kizami-payload", limit_ms=limit_ms)
+        return scheduled.check_job(payload, scheduled_at, manual)
     except TimeoutError as error:
         return shorten_error(error) if str(error) else f"the payload function of {name} took longer than {limit_ms} ms"
     except KizamiError as error:
         return shorten_error(str(error))
     except Exception as error:  # noqa: BLE001 - whatever a payload function raises settles its tick as failed
         return f"the payload function of {name} raised {shorten_error(error)}"
-
-
-async def _payload(scheduled: Scheduled, scheduled_at: int) -> object:
-    match scheduled.payload_kind:
-        case "value":
-            return scheduled.make_payload(scheduled_at)
-        case "async":
-            return await cast("Awaitable[object]", scheduled.make_payload(scheduled_at))
-        case "sync":
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(Threads("kizami-payload"), scheduled.make_payload, scheduled_at)
-        case _:
-            assert_never(scheduled.payload_kind)
 
 
 class Firer:
@@ -67,12 +55,25 @@ class Firer:
         self._settings = station.settings
         self._schedules = schedules
         self._waker = waker
-        self._versions: dict[str, int] = {}
+        self._standing = Registration(0, Editions(0, 0), {}, ())
+        self._newer_went_boot: int | None = None
         self._firing: dict[str, asyncio.Task[None]] = {}
 
     async def register(self) -> None:
-        """Make the stored schedules follow this process's code."""
-        self._versions = await self._store.register(self._app, [entry.definition for entry in self._schedules.values()])
+        """Make the stored schedules follow this process's code, unless newer code is in force."""
+        before = {each.schedule for each in self._standing.superseded}
+        self._standing = await self._store.register(
+            self._app,
+            [entry.definition for entry in self._schedules.values()],
+            worker_id=self._worker_id,
+            silent_ms=self._settings.grace_ms,
+        )
+        self._newer_went_boot = None
+        for each in self._standing.superseded:
+            if each.schedule not in before:
+                log.warning("%s", each)
+        for name in sorted(before & self._standing.versions.keys()):
+            log.info("schedule %s: the definition of this process is in force again", name)
 
     async def run(self) -> None:
         """Fire for ever; a failing store leaves ticks owed and is tried again."""
@@ -92,7 +93,8 @@ class Firer:
         await asyncio.gather(*self._firing.values(), return_exceptions=True)
 
     async def _look(self) -> int:
-        page = await self._store.due(self._app, self._versions, DUE_MAX)
+        await self._follow_editions()
+        page = await self._store.due(self._app, self._standing.versions, DUE_MAX)
         for due in page.due:
             if due.name not in self._firing:
                 task = asyncio.create_task(self._fire(due), name=f"kizami-fire {due.name}")
@@ -100,6 +102,23 @@ class Firer:
         if page.next_planned_at is None:
             return self._settings.poll_ms
         return min(self._settings.poll_ms, page.next_planned_at - page.now)
+
+    async def _follow_editions(self) -> None:
+        """Register anew when another edition came into force, or newer code has been gone for a grace time.
+
+        Newer code that went may only be starting again; what both editions share goes on firing meanwhile.
+        """
+        mine, grace_ms = self._standing.edition, self._settings.grace_ms
+        now = await self._store.editions(self._app, besides=self._worker_id, silent_ms=grace_ms)
+        newer_went = now.others <= mine < now.in_force
+        if newer_went and self._newer_went_boot is None:
+            self._newer_went_boot = self._clock.boot_ms()
+        if not newer_went:
+            self._newer_went_boot = None
+        elif self._clock.boot_ms() - (self._newer_went_boot or 0) < grace_ms:
+            return
+        if newer_went or now != self._standing.editions:
+            await self.register()
 
     async def _fire(self, due: DueSchedule) -> None:
         try:

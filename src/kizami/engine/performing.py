@@ -41,11 +41,12 @@ class Performing(Protocol):
 class Scheduled:
     """A schedule in code: its stored definition, and how the job of a tick is made.
 
-    `make_payload(scheduled_at)` returns the payload or (kind "async") an awaitable of it, `check_job` turns it into the
-    job; what either raises settles the tick as failed.
+    `payload_function` gets the tick's time and whether somebody fires by hand, and returns the payload or an awaitable
+    of it; without one, `payload` is the payload. `check_job` turns it into the job. What either raises settles the
+    tick as failed.
     """
 
     definition: ScheduleDefinition
-    make_payload: Callable[[EpochMs], object]
-    payload_kind: Literal["value", "sync", "async"]
-    check_job: Callable[[object, EpochMs], NewJob]
+    check_job: Callable[[object, EpochMs, bool], NewJob]
+    payload: object = None
+    payload_function: Callable[[EpochMs, bool], object] | None = None

@@ -1,15 +1,16 @@
-"""Threads for users' synchronous code: one per call, so that a call that never returns holds up no other."""
+"""Threads for users' code: one per call, so that a call that never returns holds up no other."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from concurrent.futures import Executor, Future
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
 
@@ -76,3 +77,42 @@ class Call(Generic[T]):
             goes_on = self._begun and not self._ended
             self._on_end = on_end if goes_on else None
             return goes_on
+
+
+async def call_apart(function: Callable[..., object], *args: object, name: str, limit_ms: int) -> object:
+    """Return what a function answers, sync or async, without a moment of it on this event loop.
+
+    It runs in a thread; an awaitable that it returns is awaited there, on a loop of its own, cancelled at the limit.
+    Raises TimeoutError; a thread that goes on after that is left alone.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(limit_ms / 1000):
+        answer = await loop.run_in_executor(_ThreadsWithLoops(name, limit_ms), function, *args)
+        # The loop of a virtual world asks no executor: there the awaitable comes back, to be awaited in virtual time.
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+class _ThreadsWithLoops(Threads):
+    """Threads that also await what their call returns."""
+
+    def __init__(self, name: str, limit_ms: int) -> None:
+        super().__init__(name)
+        self._limit_ms = limit_ms
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Call the function in a thread; the future has its answer."""
+        return super().submit(self._answer, function, *args, **kwargs)
+
+    def _answer(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        try:
+            answer = function(*args, **kwargs)
+            return asyncio.run(_awaited(answer, self._limit_ms)) if inspect.isawaitable(answer) else answer
+        except Exception:
+            raise
+        except BaseException as error:  # an exit or a cancellation of the function is not one of whoever awaits it
+            raise RuntimeError(f"the function raised {error!r}") from error
+
+
+async def _awaited(awaitable: Awaitable[T], limit_ms: int) -> T:
+    async with asyncio.timeout(limit_ms / 1000):
+        return await awaitable

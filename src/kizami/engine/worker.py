@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from kizami.engine.dispatcher import Dispatcher
@@ -31,13 +31,13 @@ log = logging.getLogger("kizami.worker")
 
 
 class Worker:
-    """The loops of one worker on an open store."""
+    """The loops of one worker on an open store; without `schedules` it performs jobs only and registers no code."""
 
     def __init__(
         self,
         app: str,
         performers: Mapping[str, Performing],
-        schedules: Mapping[str, Scheduled],
+        schedules: Mapping[str, Scheduled] | None,
         store: Store,
         runtime: Runtime,
         settings: WorkerSettings,
@@ -52,38 +52,51 @@ class Worker:
         station = Station(app, self.worker_id, store, runtime, settings)
         self._reporter = Reporter(store.jobs, runtime.clock)
         self._dispatcher = Dispatcher(station, performers, self._reporter, self._job_waker)
-        self._firer = Firer(station, schedules, self._tick_waker)
+        self._fires = schedules is not None
+        self._firer = Firer(station, schedules or {}, self._tick_waker)
         self._reaper = Reaper(station)
         self._heart = Heart(station, lambda: self._dispatcher.attempts)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Work while the body runs, then stop gracefully: nothing is lost, unfinished jobs are handed back."""
-        row = WorkerRow(self.worker_id, self._app, self._runtime.process, self._bindings)
-        await self._store.workers.register(row)
-        await self._firer.register()
-        self._store.on_change(self._job_waker.wake)
-        self._store.on_change(self._tick_waker.wake)
-        forget_tasks = record_tasks(asyncio.get_running_loop())
-        beat = self._runtime.beat("kizami-heart", self._heart.period_seconds, self._heart.beat)
-        reporting = self._start("reporter", self._reporter.run)
-        dispatching = self._start("dispatcher", self._dispatcher.run)
-        others = [self._start("firer", self._firer.run), self._start("reaper", self._reaper.run)]
-        others.append(self._start("heart", self._heart.run))
-        log.info("worker %s started with %d bindings", self.worker_id, len(self._bindings))
-        try:
+        """Work while the body runs, then stop gracefully: nothing is lost, unfinished jobs are handed back.
+
+        A step of the start that fails takes back the steps before it.
+        """
+        async with AsyncExitStack() as undo:
+            await self._enlist(undo)
+            self._start_loops(undo)
+            log.info("worker %s started with %d bindings", self.worker_id, len(self._bindings))
             yield
-        finally:
-            self._dispatcher.finish()
-            await dispatching
-            await _end(*others)
-            await self._firer.stop()
-            await self._dispatcher.stop()
-            await _end(reporting)
-            await asyncio.to_thread(beat.stop)
-            forget_tasks()
-            await self._store.workers.leave(self.worker_id)
-            log.info("worker %s stopped", self.worker_id)
+        log.info("worker %s stopped", self.worker_id)
+
+    async def _enlist(self, undo: AsyncExitStack) -> None:
+        """Make the worker known to the store and the store's changes known to the worker."""
+        row = WorkerRow(self.worker_id, self._app, self._runtime.process, self._bindings)
+        undo.push_async_callback(self._store.workers.leave, self.worker_id)  # also if only the answer was lost
+        await self._store.workers.register(row)
+        for waker in (self._job_waker, self._tick_waker):
+            undo.callback(self._store.on_change(waker.wake))
+        if self._fires:
+            await self._firer.register()
+
+    def _start_loops(self, undo: AsyncExitStack) -> None:
+        """Start what a worker does all the time; it ends in the order that lets every job report."""
+        undo.callback(record_tasks(asyncio.get_running_loop()))
+        beat = self._runtime.beat("kizami-heart", self._heart.period_seconds, self._heart.beat)
+        undo.push_async_callback(asyncio.to_thread, beat.stop)
+        undo.push_async_callback(_end, self._start("reporter", self._reporter.run))
+        dispatching = self._start("dispatcher", self._dispatcher.run)
+        undo.push_async_callback(self._dispatcher.stop)
+        undo.push_async_callback(self._firer.stop)
+        loops = {"reaper": self._reaper.run, "heart": self._heart.run}
+        loops |= {"firer": self._firer.run} if self._fires else {}
+        undo.push_async_callback(_end, *(self._start(name, loop) for name, loop in loops.items()))
+        undo.push_async_callback(self._finish, dispatching)
+
+    async def _finish(self, dispatching: asyncio.Task[None]) -> None:
+        self._dispatcher.finish()
+        await dispatching
 
     def _start(self, name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
         return asyncio.create_task(self._keep(name, loop), name=f"kizami-{name}")

@@ -54,13 +54,17 @@ if TYPE_CHECKING:
     from kizami.store.protocol.schedules import (
         DuePage,
         DueSchedule,
+        Editions,
         Fire,
         FireOutcome,
         FireRecord,
+        Registration,
         Schedule,
         ScheduleDefinition,
         ScheduleStore,
+        Superseded,
         TickKind,
+        edition_fingerprint,
     )
     from kizami.store.protocol.store import Store
     from kizami.store.protocol.workers import Worker, WorkerStore
@@ -81,6 +85,7 @@ __all__ = [
     "DeliveryStore",
     "DuePage",
     "DueSchedule",
+    "Editions",
     "Enqueued",
     "Fire",
     "FireOutcome",
@@ -103,15 +108,18 @@ __all__ = [
     "Outcome",
     "OwedDelivery",
     "Reaped",
+    "Registration",
     "Report",
     "Schedule",
     "ScheduleDefinition",
     "ScheduleStore",
     "Store",
+    "Superseded",
     "TickKind",
     "Vouch",
     "Worker",
     "WorkerStore",
+    "edition_fingerprint",
 ]
 
 _ROOMS = ("jobs", "schedules", "leases", "deliveries", "workers", "store")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kizami.core.times import EpochMs
 
 if TYPE_CHECKING:
     from kizami.core.timing import Timing
     from kizami.store.protocol.jobs import NewJob
+
+SILENT_MS: Final = 30_000
+"""How long a worker may give no sign of life before it counts as gone here, where nothing else is said."""
 
 
 class TickKind(StrEnum):
@@ -34,6 +38,7 @@ class FireOutcome(StrEnum):
     DUPLICATE = "duplicate"
     SUPERSEDED = "superseded"
     STALE = "stale"
+    OVERTAKEN = "overtaken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +78,12 @@ class DuePage:
 class Fire:
     """Act on one tick, with its job or the reason why there is none.
 
-    With neither, the caller expects the overlap check to skip it; if it wouldn't, the answer is STALE: look again.
+    With neither, the caller hopes that the tick is settled without one (skipped, paused, a duplicate); if it wants
+    one, the answer is STALE: make it, or look again. So no payload function runs for nothing.
 
-    PLANNED lands only while `scheduled_at` is still the plan and `version` the definition; EXTERNAL and MANUAL name
-    their own time. The job's local id is the store's to make. `check_overlap` makes an outstanding previous job skip
-    the tick.
+    Only the definition in force fires: another `version` is SUPERSEDED. PLANNED lands only while `scheduled_at` is
+    still the plan; EXTERNAL and MANUAL name their own time. The job's local id is the store's to make. `check_overlap`
+    makes an outstanding previous job skip the tick.
     """
 
     app: str
@@ -100,7 +106,8 @@ class Fire:
 class FireRecord:
     """A line of the fire ledger; for a stretch of dropped ticks, first and last planned time and their number.
 
-    As the answer to a fire, `outcome` STALE, SUPERSEDED or DUPLICATE means that nothing was written.
+    As the answer to a fire, `outcome` STALE, SUPERSEDED or DUPLICATE means that nothing was written. OVERTAKEN is an
+    external tick that came after a later one had been settled and never fires; written unless a stretch has it already.
     """
 
     schedule: str
@@ -118,7 +125,11 @@ class FireRecord:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A schedule as people see it. All `*_at` are epoch milliseconds."""
+    """A schedule as people see it. All `*_at` are epoch milliseconds.
+
+    The counts are about the plan: fired + skipped + missed + failed = the ticks planned so far. A fire by hand is in
+    the ledger and in none of them; `last_error` is the last one of either.
+    """
 
     name: str
     timing: Timing
@@ -144,15 +155,77 @@ class Schedule:
     registered_at: EpochMs
 
 
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """A definition that is not in force: `version` is the one it last had (0 if none), `by_version` the present one."""
+
+    schedule: str
+    version: int
+    by_version: int
+    removed: bool
+
+    def __str__(self) -> str:
+        """Return it as a sentence for the log."""
+        mine = f"version {self.version}" if self.version else "never in force"
+        what = "its removal" if self.removed else "a newer definition"
+        return (
+            f"schedule {self.schedule}: the definition of this process ({mine}) is superseded by {what} "
+            f"(version {self.by_version}); this process fires none of its ticks while a worker of newer code lives"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Editions:
+    """The edition of an app's code that the stored schedules follow, and the newest that other living workers run.
+
+    Editions are numbered from 1 in the order in which they first ran; 0 stands for none.
+    """
+
+    in_force: int
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """How an edition of the code stands: `versions` of its definitions that are in force, and those that are not.
+
+    `edition` is its number, 0 for a call from outside that had to stand back; `editions` is what it met or made.
+    """
+
+    edition: int
+    editions: Editions
+    versions: dict[str, int]
+    superseded: tuple[Superseded, ...]
+
+
+def edition_fingerprint(definitions: Sequence[ScheduleDefinition]) -> str:
+    """Return 32 hexadecimal digits that two editions of an app's code share exactly when their schedules are equal."""
+    lines = sorted(f"{definition.name} {definition.fingerprint}" for definition in definitions)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
+
+
 class ScheduleStore(Protocol):
     """Operations on schedules."""
 
-    async def register(self, app: str, definitions: Sequence[ScheduleDefinition]) -> dict[str, int]:
-        """Make the stored schedules of an app equal to its code; return each schedule's version.
+    async def register(
+        self,
+        app: str,
+        definitions: Sequence[ScheduleDefinition],
+        *,
+        worker_id: str | None = None,
+        silent_ms: int = SILENT_MS,
+    ) -> Registration:
+        """Make the stored schedules of an app equal to this edition of its code, where it is in force.
 
-        An unchanged fingerprint keeps its row; a changed one gets a greater version, and a changed timing a new plan
-        (a tick already due is settled first); those not in `definitions` are removed.
+        In force is the newest edition that a living worker runs; `worker_id` None is a call from outside, which any
+        living worker precedes. A worker that was silent for longer than `silent_ms`, or of an earlier boot, counts as
+        gone. An unchanged fingerprint keeps its row; a changed one gets a greater version, and a changed timing a new
+        plan (a tick already due is settled first); those not in `definitions` are removed.
         """
+        ...
+
+    async def editions(self, app: str, *, besides: str | None = None, silent_ms: int = SILENT_MS) -> Editions:
+        """Return which edition is in force, and the newest that a living worker other than `besides` runs."""
         ...
 
     async def due(self, app: str, versions: dict[str, int], limit: int) -> DuePage:

@@ -70,8 +70,11 @@ class Store(Protocol):
         """Finish what is waiting and disconnect."""
         ...
 
-    def on_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` (on the event loop) soon after this or another process changed something worth a look."""
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` (on the event loop) soon after this or another process changed something worth a look.
+
+        Return what ends that; safe to call twice.
+        """
         ...
 
     async def check(self) -> None:

@@ -53,17 +53,23 @@ class Database:
         self._boot_id = boot_id
         self._busy_ms = busy_ms
         self._inline = inline or path == MEMORY
-        self._wakes: list[Callable[[], None]] = []
+        self._wakes: dict[object, Callable[[], None]] = {}
         self._writer = _Lane(self, "kizami-writer", read_only=False)
         self._reader = self._writer if self._inline else _Lane(self, "kizami-reader", read_only=True)
 
-    def on_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` on the event loop after a change that somebody may wait for."""
-        self._wakes.append(wake)
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` on the event loop after a change that somebody may wait for; return what ends that."""
+        token = object()
+        self._wakes[token] = wake
+
+        def forget() -> None:
+            self._wakes.pop(token, None)
+
+        return forget
 
     def announce(self) -> None:
         """Tell those who wait in this process that there is something to look at."""
-        for wake in self._wakes:
+        for wake in tuple(self._wakes.values()):
             wake()
 
     async def data_version(self) -> int:

@@ -24,7 +24,7 @@ SQL: Final = load("schedules")
 
 
 def settle(connection: sqlite3.Connection, moment: Moment, fire: Fire) -> FireRecord:
-    """Act on one tick; STALE, SUPERSEDED and DUPLICATE answers have written nothing."""
+    """Act on one tick; STALE, SUPERSEDED and DUPLICATE answers have written nothing (FireRecord says more)."""
     row = connection.execute(SQL["one"], {"app": fire.app, "name": fire.schedule}).fetchone()
     if row is None:
         if fire.kind is TickKind.PLANNED:
@@ -34,25 +34,46 @@ def settle(connection: sqlite3.Connection, moment: Moment, fire: Fire) -> FireRe
             remedy="`kizami schedules list MODULE:APP` lists them.",
             schedule=fire.schedule,
         )
+    settled = _settled_before(connection, moment, fire, row) if fire.kind is TickKind.EXTERNAL else None
+    if settled is not None:
+        return settled
+    if row["version"] != fire.version:
+        return _unwritten(fire, moment, FireOutcome.SUPERSEDED, f"version {row['version']} of it is in force")
     if fire.kind is TickKind.MANUAL:
         return _fire_manually(connection, moment, fire, row)
-    refused = _not_ours_to_settle(connection, moment, fire, row)
-    return refused or _settle_tick(connection, moment, fire, row)
+    return _not_to_settle(connection, moment, fire, row) or _settle_tick(connection, moment, fire, row)
 
 
-def _not_ours_to_settle(
-    connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row
-) -> FireRecord | None:
-    if fire.kind is TickKind.EXTERNAL:
-        settled_before = fire.scheduled_at <= (row["settled_at"] or 0)
-        return _duplicate(connection, moment, fire) if settled_before else None
-    if row["version"] != fire.version:
-        return _unwritten(fire, moment, FireOutcome.SUPERSEDED, "a newer definition is registered")
-    if row["planned_at"] != fire.scheduled_at or row["paused_at"] is not None or fire.scheduled_at > moment.now:
+def _not_to_settle(connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row) -> FireRecord | None:
+    if fire.kind is TickKind.PLANNED and (
+        row["planned_at"] != fire.scheduled_at or row["paused_at"] is not None or fire.scheduled_at > moment.now
+    ):
         return _unwritten(fire, moment, FireOutcome.STALE, "it is not the plan any more")
-    if fire.job is None and fire.refusal is None and _outstanding(connection, row) is None:
-        return _unwritten(fire, moment, FireOutcome.STALE, "its previous job has just ended")
+    if _asks(fire) and row["paused_at"] is None and _blocker(connection, fire, row) is None:
+        return _unwritten(fire, moment, FireOutcome.STALE, "nothing keeps it from firing")
     return None
+
+
+def _asks(fire: Fire) -> bool:
+    """Tell whether the caller has made no job yet, because the tick may not want one."""
+    return fire.job is None and fire.refusal is None
+
+
+def _settled_before(connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row) -> FireRecord | None:
+    """Return the answer to an external tick whose time is settled: delivered again, or overtaken by a later one."""
+    line = _line_about(connection, fire)
+    if line is not None and line.kind is TickKind.PLANNED and line.outcome in (FireOutcome.MISSED, FireOutcome.PAUSED):
+        reason = f"it was dropped before it was delivered ({line.outcome}: {line.reason})"
+        return _unwritten(fire, moment, FireOutcome.OVERTAKEN, reason)
+    if line is not None:
+        return _duplicate(line)
+    if fire.scheduled_at > (row["settled_at"] or 0):
+        return None
+    reason = "a later tick was settled before it was delivered"
+    connection.execute(SQL["record"], _record_values(fire, moment, FireOutcome.OVERTAKEN, reason, None, row["version"]))
+    dropped = {"app": fire.app, "name": fire.schedule, "settled_at": fire.scheduled_at, "dropped": 1}
+    connection.execute(SQL["drop"], dropped)
+    return _answer(fire, moment, FireOutcome.OVERTAKEN, reason, None, row["version"])
 
 
 def _settle_tick(connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row) -> FireRecord:
@@ -77,7 +98,7 @@ def _settle_tick(connection: sqlite3.Connection, moment: Moment, fire: Fire, row
     }
     connection.execute(SQL["settle"], settled)
     if outcome is FireOutcome.DUPLICATE:
-        return _duplicate(connection, moment, fire)
+        return _answer(fire, moment, outcome, "this tick was settled already", None, row["version"])
     return _answer(fire, moment, outcome, reason, public, row["version"])
 
 
@@ -86,17 +107,17 @@ def _decide(
 ) -> tuple[FireOutcome, str | None, NewJob | None]:
     if row["paused_at"] is not None:
         return FireOutcome.PAUSED, "paused", None
-    if fire.check_overlap and row["overlap"] == "skip":
-        previous = _outstanding(connection, row)
-        if previous is not None:
-            return FireOutcome.SKIPPED_OVERLAP, f"the previous job {previous} has not ended", None
+    previous = _blocker(connection, fire, row)
+    if previous is not None:
+        return FireOutcome.SKIPPED_OVERLAP, f"the previous job {previous} has not ended", None
     if fire.job is None:
         return FireOutcome.FAILED, fire.refusal, None
     return FireOutcome.FIRED, None, replace(fire.job, local_id=tick_local_id(fire.schedule, fire.scheduled_at))
 
 
-def _outstanding(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None:
-    if row["last_job_key"] is None:
+def _blocker(connection: sqlite3.Connection, fire: Fire, row: sqlite3.Row) -> str | None:
+    """Return the previous job if it makes the tick skip."""
+    if not fire.check_overlap or row["overlap"] != "skip" or row["last_job_key"] is None:
         return None
     job = connection.execute(SQL["previous_job"], {"key": row["last_job_key"]}).fetchone()
     if job is None or job["state"] not in OUTSTANDING:
@@ -106,6 +127,8 @@ def _outstanding(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None
 
 def _fire_manually(connection: sqlite3.Connection, moment: Moment, fire: Fire, row: sqlite3.Row) -> FireRecord:
     _refuse_held_lease(connection, moment, fire, row)
+    if _asks(fire):
+        return _unwritten(fire, moment, FireOutcome.STALE, "nothing keeps it from firing")
     if fire.job is None:
         values = {"app": fire.app, "name": fire.schedule, "error": fire.refusal, "now": moment.now}
         connection.execute(SQL["manual_error"], values)
@@ -135,14 +158,15 @@ def _refuse_held_lease(connection: sqlite3.Connection, moment: Moment, fire: Fir
     )
 
 
-def _duplicate(connection: sqlite3.Connection, moment: Moment, fire: Fire) -> FireRecord:
+def _line_about(connection: sqlite3.Connection, fire: Fire) -> FireRecord | None:
+    """Return the line of the ledger that accounts for the tick's time."""
     values = {"app": fire.app, "schedule": fire.schedule, "planned_at": fire.scheduled_at}
     row = connection.execute(SQL["recorded"], values).fetchone()
-    if row is None:
-        return _unwritten(fire, moment, FireOutcome.DUPLICATE, "a later tick has been settled already")
-    return replace(
-        fire_record(row), outcome=FireOutcome.DUPLICATE, reason=f"this tick was settled already ({row['outcome']})"
-    )
+    return None if row is None or row["planned_last_at"] < fire.scheduled_at else fire_record(row)
+
+
+def _duplicate(line: FireRecord) -> FireRecord:
+    return replace(line, outcome=FireOutcome.DUPLICATE, reason=f"this tick was settled already ({line.outcome})")
 
 
 def _unwritten(fire: Fire, moment: Moment, outcome: FireOutcome, reason: str) -> FireRecord:

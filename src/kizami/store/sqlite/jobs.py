@@ -9,7 +9,7 @@ from kizami.core.errors import NotFoundError
 from kizami.core.names import job_id, split_job_id
 from kizami.core.states import Actor, JobState, require_move
 from kizami.store.protocol import Enqueued, Horizon
-from kizami.store.sqlite import job_queries, job_reports, job_taking
+from kizami.store.sqlite import job_queries, job_reports, job_taking, workers
 from kizami.store.sqlite.job_rows import claimed_job, insert_values
 from kizami.store.sqlite.statements import load
 
@@ -94,7 +94,7 @@ class SqliteJobStore:
         """Record a worker's sign of life and its jobs', from a thread."""
 
         def operation(connection: sqlite3.Connection, moment: Moment) -> None:
-            connection.execute("UPDATE kizami_workers SET seen_at = ? WHERE worker_id = ?", (moment.now, worker_id))
+            workers.mark_seen(connection, moment, worker_id)
             for vouch in vouches:
                 _alive(connection, moment, vouch.key, vouch.claim, vouch.alive_ms, None)
 

@@ -8,8 +8,9 @@ from kizami.core.errors import NotFoundError
 from kizami.core.names import job_id
 from kizami.core.states import OUTSTANDING
 from kizami.store.protocol import DuePage, DueSchedule
-from kizami.store.sqlite import fires, plans
-from kizami.store.sqlite.schedule_rows import definition_values, fire_record, schedule
+from kizami.store.protocol.schedules import SILENT_MS
+from kizami.store.sqlite import editions, fires, plans
+from kizami.store.sqlite.schedule_rows import fire_record, schedule
 from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kizami.core.times import EpochMs
-    from kizami.store.protocol import Fire, FireRecord, Schedule, ScheduleDefinition
+    from kizami.store.protocol import Editions, Fire, FireRecord, Registration, Schedule, ScheduleDefinition
     from kizami.store.sqlite.database import Database, Moment
 
 SQL: Final = load("schedules")
@@ -29,13 +30,26 @@ class SqliteScheduleStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def register(self, app: str, definitions: Sequence[ScheduleDefinition]) -> dict[str, int]:
-        """Make the stored schedules equal to the code's; return each one's version."""
-        versions = await self._database.write(
-            lambda connection, moment: _register(connection, moment, app, definitions),
+    async def register(
+        self,
+        app: str,
+        definitions: Sequence[ScheduleDefinition],
+        *,
+        worker_id: str | None = None,
+        silent_ms: int = SILENT_MS,
+    ) -> Registration:
+        """Make the stored schedules equal to the code's unless a living worker runs a newer edition of it."""
+        by = editions.Registrant(app, worker_id, silent_ms)
+        registration = await self._database.write(
+            lambda connection, moment: editions.register(connection, moment, by, definitions),
         )
         self._database.announce()
-        return versions
+        return registration
+
+    async def editions(self, app: str, *, besides: str | None = None, silent_ms: int = SILENT_MS) -> Editions:
+        """Return which edition is in force, and the newest that another living worker runs."""
+        by = editions.Registrant(app, besides, silent_ms)
+        return await self._database.read(lambda connection, moment: editions.present(connection, moment, by))
 
     async def due(self, app: str, versions: dict[str, int], limit: int) -> DuePage:
         """Return the schedules that are due by these versions."""
@@ -102,25 +116,6 @@ def one(connection: sqlite3.Connection, app: str, name: str) -> sqlite3.Row:
             schedule=name,
         )
     return row
-
-
-def _register(
-    connection: sqlite3.Connection, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]
-) -> dict[str, int]:
-    stored = {row["name"]: row for row in connection.execute(SQL["stored"], {"app": app})}
-    for definition in definitions:
-        row = stored.pop(definition.name, None)
-        if row is None:
-            plan = plans.first_plan(moment, definition)
-            connection.execute(SQL["insert"], plan | definition_values(app, definition))
-        elif row["fingerprint"] != definition.fingerprint:
-            plan = plans.new_plan(connection, moment, row, definition)
-            connection.execute(SQL["redefine"], plan | definition_values(app, definition))
-    for name, row in stored.items():
-        plans.drop_passed(connection, moment, row, "the schedule was removed before they were acted on")
-        connection.execute(SQL["remove"], {"app": app, "name": name, "now": moment.now})
-    rows = connection.execute(SQL["listed"], {"app": app})
-    return {row["name"]: row["version"] for row in rows}
 
 
 def _due(connection: sqlite3.Connection, moment: Moment, app: str, versions: dict[str, int], limit: int) -> DuePage:

@@ -66,9 +66,9 @@ class SqliteStore:
             self._watcher = None
         await self._database.close()
 
-    def on_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` soon after this or another process changed something."""
-        self._database.on_change(wake)
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` soon after this or another process changed something; return what ends that."""
+        return self._database.on_change(wake)
 
     async def check(self) -> None:
         """Raise StoreError unless the database can be read and written now."""

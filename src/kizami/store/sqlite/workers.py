@@ -31,9 +31,9 @@ class SqliteWorkerStore:
         def operation(connection: sqlite3.Connection, moment: Moment) -> None:
             process = worker.process
             values = (worker.worker_id, worker.app, process.host, process.boot_id, process.pid_namespace, process.pid)
-            rest = (process.started, json.dumps(worker.bindings), moment.now, moment.now)
-            sql = f"INSERT INTO kizami_workers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608 - a constant
-            connection.execute(sql, (*values, *rest, worker.note))
+            rest = (process.started, json.dumps(worker.bindings), moment.now, moment.now, worker.note, moment.boot)
+            marks = "?,?,?,?,?,?,?,?,?,?,?,?"
+            connection.execute(f"INSERT INTO kizami_workers ({_COLUMNS}, seen_boot) VALUES ({marks})", values + rest)  # noqa: S608 - constants
 
         await self._database.write(operation)
 
@@ -60,6 +60,13 @@ class SqliteWorkerStore:
     async def leave(self, worker_id: str) -> None:
         """Remove a worker that has handed everything back."""
         await self._database.write(lambda connection, _: _remove(connection, worker_id))
+        self._database.announce()
+
+
+def mark_seen(connection: sqlite3.Connection, moment: Moment, worker_id: str) -> None:
+    """Record a worker's sign of life."""
+    values = (moment.now, moment.boot, worker_id)
+    connection.execute("UPDATE kizami_workers SET seen_at = ?, seen_boot = ? WHERE worker_id = ?", values)
 
 
 def _bury(connection: sqlite3.Connection, moment: Moment, worker_id: str) -> tuple[Reaped, ...]:

@@ -12,7 +12,19 @@ CREATE TABLE kizami_workers (
   bindings      TEXT NOT NULL CHECK (json_valid(bindings)),
   started_at    INTEGER NOT NULL,
   seen_at       INTEGER NOT NULL,
-  note          TEXT
+  note          TEXT,
+  seen_boot     INTEGER NOT NULL,
+  edition       INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- The editions of an app's code, that is its schedules all together, numbered in the order in which they first ran.
+CREATE TABLE kizami_editions (
+  app          TEXT NOT NULL,
+  fingerprint  TEXT NOT NULL,
+  number       INTEGER NOT NULL,
+  first_run_at INTEGER NOT NULL,
+  in_force     INTEGER NOT NULL DEFAULT 0 CHECK (in_force IN (0, 1)),
+  PRIMARY KEY (app, fingerprint)
 ) STRICT, WITHOUT ROWID;
 
 -- AUTOINCREMENT: a key is never reused, so a late report of a removed job can't land on a younger one.
@@ -110,6 +122,15 @@ CREATE TABLE kizami_schedules (
   registered_at      INTEGER NOT NULL,
   removed_at         INTEGER,
   PRIMARY KEY (app, name)
+) STRICT, WITHOUT ROWID;
+
+-- Every definition that a schedule has had, with the version under which it was last in force; '' means removed.
+CREATE TABLE kizami_definitions (
+  app         TEXT NOT NULL,
+  schedule    TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  version     INTEGER NOT NULL,
+  PRIMARY KEY (app, schedule, fingerprint)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX kizami_schedules_due ON kizami_schedules (app, planned_at)

@@ -53,8 +53,11 @@ VALUES (
 )
 ON CONFLICT (app, schedule, planned_at) WHERE kind <> 'manual' DO NOTHING
 
+-- The line that accounts for a planned time, if any does, is the nearest one: lines share no instant.
 -- name: recorded
-SELECT * FROM kizami_fires WHERE app = :app AND schedule = :schedule AND planned_at = :planned_at AND kind <> 'manual'
+SELECT * FROM kizami_fires
+WHERE app = :app AND schedule = :schedule AND planned_at <= :planned_at AND kind <> 'manual'
+ORDER BY planned_at DESC LIMIT 1
 
 -- name: settle
 UPDATE kizami_schedules
@@ -77,7 +80,7 @@ UPDATE kizami_schedules SET manual_sequence = manual_sequence + 1 WHERE app = :a
 RETURNING manual_sequence
 
 -- name: manual_error
-UPDATE kizami_schedules SET failed_count = failed_count + 1, last_error = :error, last_error_at = :now
+UPDATE kizami_schedules SET last_error = :error, last_error_at = :now
 WHERE app = :app AND name = :name
 
 -- name: pause

@@ -1,0 +1,118 @@
+"""Which edition of an app's code is in force, and how the stored schedules come to follow it.
+
+An edition is the code's schedules all together. Editions are numbered in the order in which they first ran, and the
+newest one that a living worker runs is in force (docs/decisions/editions.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kizami.store.protocol import Editions, Registration, Superseded, edition_fingerprint
+from kizami.store.sqlite import plans
+from kizami.store.sqlite.schedule_rows import definition_values
+from kizami.store.sqlite.statements import load
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from kizami.store.protocol import ScheduleDefinition
+    from kizami.store.sqlite.database import Moment
+
+SQL: Final = load("editions")
+SCHEDULES: Final = load("schedules")
+
+
+@dataclass(frozen=True, slots=True)
+class Registrant:
+    """Who registers: a worker, or (None) a call from outside. Others that are silent for longer count as gone."""
+
+    app: str
+    worker_id: str | None
+    silent_ms: int
+
+
+def present(connection: sqlite3.Connection, moment: Moment, by: Registrant) -> Editions:
+    """Return which edition is in force, and the newest that a living worker other than the registrant runs."""
+    values = {
+        "app": by.app,
+        "worker_id": by.worker_id,
+        "boot": moment.boot,
+        "boot_id": moment.boot_id,
+        "silent_ms": by.silent_ms,
+    }
+    row = connection.execute(SQL["present"], values).fetchone()
+    return Editions(row["in_force"] or 0, row["others"] or 0)
+
+
+def register(
+    connection: sqlite3.Connection, moment: Moment, by: Registrant, definitions: Sequence[ScheduleDefinition]
+) -> Registration:
+    """Put the registrant's edition in force unless another worker's has precedence; say how it stands.
+
+    A call from outside leaves no worker behind that would keep the schedules going, so any worker has precedence.
+    """
+    found = present(connection, moment, by)
+    if by.worker_id is None and found.others:
+        return _standing(connection, by.app, definitions, 0, found)
+    edition = _number(connection, moment, by.app, edition_fingerprint(definitions))
+    seen = {"now": moment.now, "boot": moment.boot}
+    connection.execute(SQL["run"], seen | {"number": edition, "worker_id": by.worker_id})
+    if edition >= found.others:
+        _follow(connection, moment, by.app, definitions)
+        connection.execute(SQL["put_in_force"], {"app": by.app, "number": edition})
+        found = Editions(edition, found.others)
+    return _standing(connection, by.app, definitions, edition, found)
+
+
+def _number(connection: sqlite3.Connection, moment: Moment, app: str, fingerprint: str) -> int:
+    values = {"app": app, "fingerprint": fingerprint, "now": moment.now}
+    found = connection.execute(SQL["number"], values).fetchone()
+    return int((found or connection.execute(SQL["add"], values).fetchall()[0])["number"])
+
+
+def _follow(
+    connection: sqlite3.Connection, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]
+) -> None:
+    """Make the stored schedules equal to these; whatever changes gets a greater version."""
+    stored = {row["name"]: row for row in connection.execute(SCHEDULES["stored"], {"app": app})}
+    for definition in definitions:
+        row = stored.pop(definition.name, None)
+        if row is None:
+            plan = plans.first_plan(moment, definition)
+            connection.execute(SCHEDULES["insert"], plan | definition_values(app, definition))
+        elif row["fingerprint"] != definition.fingerprint:
+            plan = plans.new_plan(connection, moment, row, definition)
+            connection.execute(SCHEDULES["redefine"], plan | definition_values(app, definition))
+        else:
+            continue
+        connection.execute(SQL["remember"], {"app": app, "name": definition.name})
+    for name, row in stored.items():
+        if row["removed_at"] is None:
+            plans.drop_passed(connection, moment, row, "the schedule was removed before they were acted on")
+            connection.execute(SCHEDULES["remove"], {"app": app, "name": name, "now": moment.now})
+            connection.execute(SQL["remember"], {"app": app, "name": name})
+
+
+def _standing(
+    connection: sqlite3.Connection,
+    app: str,
+    definitions: Sequence[ScheduleDefinition],
+    edition: int,
+    editions: Editions,
+) -> Registration:
+    stored = {row["name"]: row for row in connection.execute(SCHEDULES["stored"], {"app": app})}
+    versions: dict[str, int] = {}
+    superseded: list[Superseded] = []
+    for definition in definitions:
+        row = stored.get(definition.name)
+        if row is not None and row["fingerprint"] == definition.fingerprint:
+            versions[definition.name] = row["version"]
+        else:
+            values = {"app": app, "schedule": definition.name, "fingerprint": definition.fingerprint}
+            last = connection.execute(SQL["last_version"], values).fetchone()
+            present, removed = (0, False) if row is None else (row["version"], row["removed_at"] is not None)
+            superseded.append(Superseded(definition.name, last["version"] if last else 0, present, removed=removed))
+    return Registration(edition, editions, versions, tuple(superseded))
