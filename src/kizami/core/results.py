@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Final
 
+from kizami.core.errors import KizamiError
+
 RESULT_CHARACTERS_MAX: Final = 8_192
 ERROR_CHARACTERS_MAX: Final = 2_000
 _CHAIN_MAX: Final = 10
@@ -60,7 +62,7 @@ def encode_result(value: object) -> tuple[str | None, str | None]:
 def shorten_error(error: BaseException | str) -> str:
     """Return an error for the log, 2,000 characters at most, without NUL.
 
-    Its type and message, what is in it when it is a group, then what it was caused by.
+    Its type and message, what is in it when it is a group, then what it was caused by; a KizamiError says that itself.
     """
     text = error if isinstance(error, str) else "; caused by ".join(map(_shown, _chain(error)))
     text = text.replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode("utf-8")
@@ -73,6 +75,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     link: BaseException | None = error
     while link is not None and not any(link is one for one in seen) and len(seen) < _CHAIN_MAX:
         yield link
+        if isinstance(link, KizamiError):  # its sentence tells the cause already
+            return
         seen.append(link)
         link = link.__cause__ if link.__cause__ or link.__suppress_context__ else link.__context__
 

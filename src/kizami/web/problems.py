@@ -40,8 +40,9 @@ STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "store_full": 503,
         "store_read_only": 503,
         "store_version": 503,
-        # Slack, for a route that calls it: whatever it answered, this service can't serve the request now
+        # Slack and users' tables, for a route that asks them: whatever they answered, this service can't serve it now
         "board_not_shown": 503,
+        "user_table": 503,
         "slack": 503,
         "slack_rate_limited": 503,
         "slack_refused": 503,
