@@ -39,7 +39,7 @@ WORDS = [
 ]
 VALUE = st.sampled_from(WORDS) | st.text(max_size=20) | st.integers().map(str) | st.floats().map(str)
 RIGHT = {"place": "reports:app", "name": "morning", "job_id": "hello#0:x", "query": "SELECT 1", "channel": "C0STATUS"}
-STAYS = {"run": ("port",), "sandbox": ("port",), "demo": ("rounds",)}
+STAYS = {"run": ("port",), "sandbox": ("port",), "demo": ("speed",)}
 """Commands that end when a signal comes, and the option that is always wrong here, so that they end at once."""
 
 
@@ -96,7 +96,7 @@ def project(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 def test_the_drawn_lines_reach_every_command() -> None:
     assert {words[0] for words in COMMANDS} == {
-        *("run", "check", "tick", "sandbox", "mirror", "demo", "schedules", "jobs"),
+        *("run", "check", "tick", "sandbox", "mirror", "demo", "schedules", "jobs", "deliveries"),
     }
 
 
@@ -107,7 +107,7 @@ def test_no_command_line_ends_in_a_traceback(
 ) -> None:
     stays = line[0] == "mirror" or line[0] in STAYS
     monkeypatch.setenv("KIZAMI_DATABASE_URL", "sqlite:///nowhere/kizami.db" if stays else "sqlite:///kizami.db")
-    wrong = {"port": str(taken_port), "rounds": "0"}
+    wrong = {"port": str(taken_port), "speed": "0"}
     ending = [part for option in STAYS.get(line[0], ()) for part in (f"--{option}", wrong[option])]
     ran = project.run(line[0], *ending, *line[1:])
     assert ran.code in set(ExitCode) - {ExitCode.BUG}, ran.err
