@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kizami.core.backoff import Backoff
 from kizami.core.errors import InvalidInputError, NotFoundError
+from kizami.core.names import job_id
 from kizami.core.sharding import place
 from kizami.core.states import JobState
 from kizami.store.protocol import Enqueued
 from kizami.store.sqlite.binding_declaring import declare
 from kizami.store.sqlite.binding_rows import binding, policy_of
-from kizami.store.sqlite.job_counts import READY, WAITING, Tally
+from kizami.store.sqlite.job_counts import PILES, Tally
 from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
+    from kizami.core.options import JobOptions
     from kizami.core.policy import Policy
     from kizami.store.protocol import Binding, NewJob
     from kizami.store.sqlite.database import Moment
@@ -29,7 +31,9 @@ SQL: Final = load("jobs")
 KEY_BITS: Final = 20
 """A job's key is the epoch ms of its creation, shifted by this, plus a counter."""
 
-_INTEGER_MAX: Final = 2**63 - 1
+DUE_MAX: Final = 253_402_300_800_000
+"""The year 10000; behind it, order keys could leave 64 bits."""
+
 _DEFAULT_BACKOFF: Final = Backoff()
 _Row = tuple[Any, ...]
 
@@ -85,6 +89,22 @@ def insert_job(connection: sqlite3.Connection, moment: Moment, job: NewJob) -> t
     return answer, None if answer.existing else insert.first_key
 
 
+@dataclass(frozen=True, slots=True)
+class _Mould:
+    """What jobs of one binding with the same options have in common: in bulk, most of a row."""
+
+    home: Home
+    shard: int
+    middle: _Row
+
+    @property
+    def shard_key(self) -> int:
+        return self.home.shard_keys[self.shard]
+
+    def job_id(self, local_id: str) -> str:
+        return self.home.prefixes[self.shard] + local_id
+
+
 class _Insert:
     """One call's worth of new jobs."""
 
@@ -93,7 +113,7 @@ class _Insert:
         self._connection = connection
         self._moment = moment
         self._homes: dict[tuple[str, str], Home] = {}
-        self._tally = Tally()
+        self._moulds: dict[tuple[str, str, int], _Mould] = {}
 
     def run(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Add them."""
@@ -104,15 +124,23 @@ class _Insert:
         self.first_key = last - len(jobs) + 1
         answers: list[Enqueued] = []
         rows: dict[int, _Row] = {}
-        for number, job in enumerate(jobs, start=self.first_key):
-            home = self._home(job)
-            shard = home.shard_of(job)
-            found = None if job.options.unique_key is None else self._reserve(home, shard, number, job)
+        for key, job in enumerate(jobs, start=self.first_key):
+            mould = self._mould(job)
+            found = None if job.options.unique_key is None else self._reserve(mould, job)
             if found is None:
-                rows[len(answers)] = _row(number, home.shard_keys[shard], home.policy, job, self._moment.now)
-            answers.append(found or Enqueued(home.prefixes[shard] + job.local_id))
+                rows[len(answers)] = self._row(key, mould, job)
+            answers.append(found or Enqueued(mould.job_id(job.local_id)))
         self._write(rows, answers)
         return answers
+
+    def _mould(self, job: NewJob) -> _Mould:
+        at = (job.app, job.binding, id(job.options))  # the caller's jobs keep their options alive meanwhile
+        mould = self._moulds.get(at)
+        if mould is None:
+            home = self._home(job)
+            middle = _middle(home.policy, job.options, self._moment.now, self._moment.now)
+            mould = self._moulds[at] = _Mould(home, home.shard_of(job), middle)
+        return mould
 
     def _home(self, job: NewJob) -> Home:
         at = (job.app, job.binding)
@@ -121,23 +149,35 @@ class _Insert:
             home = self._homes[at] = home_of(self._connection, self._moment, job)
         return home
 
-    def _reserve(self, home: Home, shard: int, key: int, job: NewJob) -> Enqueued | None:
+    def _row(self, key: int, mould: _Mould, job: NewJob) -> _Row:
+        """Return the parameters of the statement `insert`."""
+        first_due, origin, middle = job.first_due, job.origin, mould.middle
+        if first_due.delay_ms or first_due.run_at_ms is not None:
+            due_at = self._moment.now + (first_due.delay_ms or 0)
+            due_at = due_at if first_due.run_at_ms is None else first_due.run_at_ms
+            middle = _middle(mould.home.policy, job.options, due_at, self._moment.now)
+        if origin is None:
+            return (key, mould.shard_key, job.local_id, *middle, None, None, 0, None, job.payload)
+        made_by = (origin.schedule, origin.scheduled_at, int(origin.manual), origin.lease)
+        return (key, mould.shard_key, job.local_id, *middle, *made_by, job.payload)
+
+    def _reserve(self, mould: _Mould, job: NewJob) -> Enqueued | None:
         """Reserve the job's unique_key, or answer with the job that has it."""
-        shard_key, now = home.shard_keys[shard], self._moment.now
+        shard_key, now = mould.shard_key, self._moment.now
         if self._state(shard_key, job.local_id) is not None:
             return None  # this very job is there: the insert finds it
         values = {
             "shard_key": shard_key,
             "unique_key": job.options.unique_key,
             "local_id": job.local_id,
-            "job_key": key,
             "until_at": now + job.options.unique_for_ms,
             "now": now,
         }
         if self._connection.execute(SQL["reserve"], values).fetchall():
             return None
-        ((local_id,),) = self._connection.execute(SQL["reserved"], values).fetchall()
-        return Enqueued(home.prefixes[shard] + local_id, existing=True, state=self._state(shard_key, local_id))
+        ((local_id, its_shard_key, its_shard),) = self._connection.execute(SQL["reserved"], values).fetchall()
+        public = job_id(job.binding, its_shard, local_id)
+        return Enqueued(public, existing=True, state=self._state(its_shard_key, local_id))
 
     def _write(self, rows: dict[int, _Row], answers: list[Enqueued]) -> None:
         written = self._connection.executemany(SQL["insert"], rows.values()).rowcount
@@ -146,9 +186,11 @@ class _Insert:
             if row[0] in refused:
                 state = self._state(row[1], row[2])
                 answers[at] = Enqueued(answers[at].job_id, existing=True, state=state)
-            else:
-                self._tally.add(row[1], READY if row[3] == "ready" else WAITING)
-        self._tally.write(self._connection)
+        tally = Tally()
+        inserted = Counter((row[1], row[3]) for row in rows.values() if row[0] not in refused)
+        for (shard_key, pile), count in inserted.items():
+            tally.add(shard_key, PILES[pile], count)
+        tally.write(self._connection)
 
     def _refused(self, rows: dict[int, _Row]) -> set[int]:
         """Return the keys that found a job of their identity."""
@@ -161,26 +203,15 @@ class _Insert:
         return None if row is None else JobState(row[0])
 
 
-def _row(key: int, shard_key: int, policy: Policy, job: NewJob, now: int) -> _Row:
-    """Return the parameters of the statement `insert`."""
-    options, origin = job.options, job.origin
-    due_at = job.first_due.run_at_ms
-    if due_at is None:
-        due_at = now + (job.first_due.delay_ms or 0)
+def _middle(policy: Policy, options: JobOptions, due_at: int, now: int) -> _Row:
+    """Return the parameters of `insert` that follow from options and due time."""
     first_due_at = max(due_at, now)
     rank, order_key = policy.place(options.priority, first_due_at)
-    if not -_INTEGER_MAX <= order_key <= _INTEGER_MAX or due_at > _INTEGER_MAX:
+    if due_at > DUE_MAX:
         raise InvalidInputError(
-            f"Job {job.local_id}: run_at {due_at} ms is out of range.", remedy="Give an instant before the year 9999."
+            f"The due time {due_at} ms is out of range.", remedy="Give an instant before the year 10000.", path="run_at"
         )
-    head = (key, shard_key, job.local_id, "ready" if due_at <= now else "waiting", options.priority, rank, order_key)
-    keys = (due_at, first_due_at, options.concurrency_key, options.unique_key, options.partition_key)
-    rest = (options.max_attempts, options.guarantee.value, options.timeout_ms, _backoff_text(options.backoff))
-    if origin is None:
-        return (*head, *keys, *rest, None, None, 0, None, job.payload)
-    return (*head, *keys, *rest, origin.schedule, origin.scheduled_at, int(origin.manual), origin.lease, job.payload)
-
-
-@lru_cache(maxsize=256)
-def _backoff_text(backoff: Backoff) -> str | None:
-    return None if backoff == _DEFAULT_BACKOFF else json.dumps(asdict(backoff))
+    in_order = ("ready" if due_at <= now else "waiting", options.priority, rank, order_key, due_at, first_due_at)
+    keys = (options.concurrency_key, options.unique_key, options.partition_key)
+    backoff = None if options.backoff == _DEFAULT_BACKOFF else json.dumps(asdict(options.backoff))
+    return (*in_order, *keys, options.max_attempts, options.guarantee.value, options.timeout_ms, backoff)

@@ -26,15 +26,17 @@ SELECT value FROM json_each(:keys) WHERE NOT EXISTS (SELECT 1 FROM kizami_jobs W
 SELECT state FROM kizami_jobs WHERE shard_key = :shard_key AND local_id = :local_id
 
 -- name: reserve
-INSERT INTO kizami_reservations (shard_key, unique_key, local_id, job_key, until_at)
-VALUES (:shard_key, :unique_key, :local_id, :job_key, :until_at)
+INSERT INTO kizami_reservations (shard_key, unique_key, job_shard_key, local_id, until_at)
+VALUES (:shard_key, :unique_key, :shard_key, :local_id, :until_at)
 ON CONFLICT (shard_key, unique_key) DO UPDATE
-SET local_id = excluded.local_id, job_key = excluded.job_key, until_at = excluded.until_at
+SET job_shard_key = excluded.job_shard_key, local_id = excluded.local_id, until_at = excluded.until_at
 WHERE until_at <= :now
 RETURNING local_id
 
 -- name: reserved
-SELECT local_id FROM kizami_reservations WHERE shard_key = :shard_key AND unique_key = :unique_key
+SELECT r.local_id, r.job_shard_key, s.shard
+FROM kizami_reservations AS r JOIN kizami_shards AS s ON s.shard_key = r.job_shard_key
+WHERE r.shard_key = :shard_key AND r.unique_key = :unique_key
 
 -- name: count
 INSERT INTO kizami_counts (shard_key, state, pile, n) VALUES (?, ?, ?, ?)
