@@ -39,7 +39,8 @@ CREATE TABLE job (
   key INTEGER PRIMARY KEY, queue INTEGER NOT NULL, local_id TEXT NOT NULL, state TEXT NOT NULL,
   priority INTEGER NOT NULL, order_key INTEGER NOT NULL, due_at INTEGER NOT NULL, claim INTEGER NOT NULL DEFAULT 0,
   attempt INTEGER NOT NULL DEFAULT 0, attempts_allowed INTEGER NOT NULL, timeout_ms INTEGER NOT NULL,
-  guarantee TEXT NOT NULL, payload TEXT NOT NULL, worker_id TEXT, alive_until INTEGER, started_at INTEGER, ended_at INTEGER, progress REAL,
+  guarantee TEXT NOT NULL, payload TEXT NOT NULL, worker_id TEXT, alive_until INTEGER, started_at INTEGER,
+  ended_at INTEGER, progress REAL,
   result TEXT, error TEXT
 ) STRICT
 """

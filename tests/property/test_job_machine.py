@@ -47,6 +47,7 @@ LIMITS: list[PolicyChanges | None] = [
     {"per_key_concurrency": 2, "rate": None},
     {"per_key_concurrency": 3, "aging_interval": None},
 ]
+ONCE = st.sampled_from([False, False, True])
 ENDS = {
     "completed": (JobState.COMPLETED, Outcome.COMPLETED),
     "again": (JobState.SCHEDULED, Outcome.FAILED),
@@ -113,13 +114,17 @@ class Workers(RuleBasedStateMachine):
         done(self.store.workers.register(Worker(worker, APP, process(), (BINDING,))))
 
     @rule(
-        priority=st.integers(-3, 3),
-        delay_ms=st.sampled_from([0, 0, 1, 7_000]),
-        once=st.booleans(),
-        max_attempts=st.integers(1, 3),
+        data=st.data(),
+        count=st.integers(1, 3),
+        delay_ms=st.sampled_from([0, 0, 0, 1, 7_000]),
         key=st.sampled_from([None, "a", "a", "b"]),
     )
-    def enqueue(self, priority: int, delay_ms: int, max_attempts: int, key: str | None, *, once: bool) -> None:
+    def enqueue(self, data: st.DataObject, count: int, delay_ms: int, key: str | None) -> None:
+        """Add jobs that share key and due time."""
+        for _ in range(count):
+            self.add(data.draw(st.integers(-3, 3)), data.draw(st.integers(1, 3)), delay_ms, key, once=data.draw(ONCE))
+
+    def add(self, priority: int, max_attempts: int, delay_ms: int, key: str | None, *, once: bool) -> None:
         number, now = len(self.jobs), self.clock.now
         guarantee = Guarantee.AT_MOST_ONCE if once else Guarantee.AT_LEAST_ONCE
         options = JobOptions(
@@ -222,7 +227,9 @@ class Workers(RuleBasedStateMachine):
     @precondition(lambda self: self.handed)
     @rule(data=st.data(), end=st.sampled_from(sorted(ENDS)))
     def report(self, data: st.DataObject, end: str) -> None:
-        claimed = data.draw(st.sampled_from(self.handed))
+        self.report_on(data.draw(st.sampled_from(self.handed)), end)
+
+    def report_on(self, claimed: ClaimedJob, end: str) -> None:
         job = self.jobs[claimed.job_id]
         state, outcome = ENDS[end]
         at = len(self.landed) + 1  # no two reports are the same
@@ -238,6 +245,12 @@ class Workers(RuleBasedStateMachine):
             job.move(state, Actor.PERFORMER)
             job.attempt -= end == "snoozed"
             job.due_at, job.ready = self.clock.now, True
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), end=st.sampled_from(sorted(ENDS)))
+    def end_one(self, data: st.DataObject, end: str) -> None:
+        """Report on a job that runs now: of all that were ever handed out, most have ended."""
+        self.report_on(data.draw(st.sampled_from([each for each in self.handed if self.is_current(each)])), end)
 
     @precondition(lambda self: self.landed)
     @rule(data=st.data())
