@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ from kizami.store.protocol import Horizon
 from kizami.store.sqlite.binding_rows import policy_of, shard_view, stored_bucket
 from kizami.store.sqlite.job_counts import BLOCKED, QUEUED, READY, WAITING, Tally
 from kizami.store.sqlite.job_rekey import rekey
-from kizami.store.sqlite.job_rows import claimed_job
+from kizami.store.sqlite.job_rows import ShardName, claimed_job, plain, shard_name
 from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kizami.core.dispatch import Admission, ShardView
     from kizami.store.protocol import Claim, ClaimedJob
     from kizami.store.sqlite.database import Moment
+    from kizami.store.sqlite.job_memory import ClaimMemory
 
 SQL: Final = load("jobs")
 PROMOTE_MAX: Final = 2_000
@@ -48,6 +50,7 @@ class _Shard:
     row: sqlite3.Row
     view: ShardView
     ready: int
+    name: ShardName
 
     @property
     def is_rebased(self) -> bool:
@@ -72,9 +75,9 @@ def horizon(connection: sqlite3.Connection, moment: Moment, app: str, bindings: 
     return Horizon(moment.now, ready=ready, wake_at=min(wakes, default=None))
 
 
-def claim(connection: sqlite3.Connection, moment: Moment, wanted: Claim) -> Taken:
+def claim(connection: sqlite3.Connection, moment: Moment, wanted: Claim, memory: ClaimMemory) -> Taken:
     """Promote what is due, then hand out up to the limit; only all that is due together has an order."""
-    claiming = _Claiming(connection, moment, wanted)
+    claiming = _Claiming(connection, moment, wanted, memory)
     taken = Taken((), again=True) if claiming.promote() else claiming.run()
     claiming.finish()
     return taken
@@ -85,13 +88,14 @@ def _shards_with_work(
 ) -> list[_Shard]:
     values = {"app": app, "bindings": json.dumps(bindings)}
     rows = connection.execute(SQL["shards_with_work"], values).fetchall()
-    return [_Shard(row, shard_view(row, moment, policy_of(row)), row["ready"]) for row in rows]
+    return [_Shard(row, shard_view(row, moment, policy_of(row)), row["ready"], shard_name(row)) for row in rows]
 
 
 class _Claiming:
     """One transaction's rounds of read, decide and apply."""
 
-    def __init__(self, connection: sqlite3.Connection, moment: Moment, wanted: Claim) -> None:
+    def __init__(self, connection: sqlite3.Connection, moment: Moment, wanted: Claim, memory: ClaimMemory) -> None:
+        self.memory = memory
         self._connection = connection
         self._moment = moment
         self._wanted = wanted
@@ -154,8 +158,8 @@ class _Claiming:
             shard.view = replace(view, candidates=(), more=shard.ready > 0)
             return
         count = min(page, free) if self._scanned == 0 else page
-        rows = self._connection.execute(SQL["ready_of_shard"], (view.shard_key, count))
-        candidates = [Candidate(*row) for row in rows]
+        rows = plain(self._connection).execute(SQL["ready_of_shard"], (view.shard_key, count))
+        candidates = list(map(Candidate._make, rows))
         self._scanned += len(candidates)
         shard.view = replace(
             view,
@@ -188,13 +192,15 @@ class _Claiming:
 
     def _take(self, keys: tuple[int, ...]) -> None:
         """Hand the jobs to the worker; one statement for each grace time among their policies."""
-        rows: dict[int, sqlite3.Row] = {}
+        taken: dict[int, ClaimedJob] = {}
+        started: Counter[int] = Counter()
         for grace_ms, some in self._by_grace(keys).items():
-            rows |= {row[0]: row for row in self._connection.execute(SQL["claim"], self._claim_values(some, grace_ms))}
-        for key in keys:
-            shard = self._shards[rows[key]["shard_key"]]
-            self._taken.append(claimed_job(rows[key], shard.row, shard.view.policy.grace_ms))
-        self._count(rows)
+            for row in plain(self._connection).execute(SQL["claim"], self._claim_values(some, grace_ms)):
+                taken[row[0]] = claimed_job(row, self._shards[row[2]].name, grace_ms)
+                started[row[2]] += 1
+                self.memory.note(row)
+        self._taken += [taken[key] for key in keys]
+        self._count(started)
 
     def _by_grace(self, keys: tuple[int, ...]) -> dict[int, list[int]]:
         times = {shard.view.policy.grace_ms for shard in self._shards.values()}
@@ -217,10 +223,7 @@ class _Claiming:
             "grace_ms": grace_ms,
         }
 
-    def _count(self, rows: dict[int, sqlite3.Row]) -> None:
-        started: dict[int, int] = {}
-        for row in rows.values():
-            started[row["shard_key"]] = started.get(row["shard_key"], 0) + 1
+    def _count(self, started: Counter[int]) -> None:
         for shard_key, count in started.items():
             shard = self._shards[shard_key]
             shard.ready -= count

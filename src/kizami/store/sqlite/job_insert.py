@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kizami.core.backoff import Backoff
 from kizami.core.errors import InvalidInputError, NotFoundError
@@ -89,20 +89,13 @@ def insert_job(connection: sqlite3.Connection, moment: Moment, job: NewJob) -> t
     return answer, None if answer.existing else insert.first_key
 
 
-@dataclass(frozen=True, slots=True)
-class _Mould:
+class _Mould(NamedTuple):
     """What jobs of one binding with the same options have in common: in bulk, most of a row."""
 
     home: Home
-    shard: int
+    shard_key: int
+    prefix: str
     middle: _Row
-
-    @property
-    def shard_key(self) -> int:
-        return self.home.shard_keys[self.shard]
-
-    def job_id(self, local_id: str) -> str:
-        return self.home.prefixes[self.shard] + local_id
 
 
 class _Insert:
@@ -123,14 +116,16 @@ class _Insert:
         ((last,),) = self._connection.execute(SQL["take_keys"], values).fetchall()
         self.first_key = last - len(jobs) + 1
         answers: list[Enqueued] = []
-        rows: dict[int, _Row] = {}
+        rows: list[_Row] = []
         for key, job in enumerate(jobs, start=self.first_key):
             mould = self._mould(job)
             found = None if job.options.unique_key is None else self._reserve(mould, job)
             if found is None:
-                rows[len(answers)] = self._row(key, mould, job)
-            answers.append(found or Enqueued(mould.job_id(job.local_id)))
-        self._write(rows, answers)
+                rows.append(self._row(key, mould, job))
+            answers.append(found or Enqueued(mould.prefix + job.local_id))
+        for key in self._write(rows):
+            at = key - self.first_key
+            answers[at] = self._existing(jobs[at], answers[at].job_id)
         return answers
 
     def _mould(self, job: NewJob) -> _Mould:
@@ -139,7 +134,8 @@ class _Insert:
         if mould is None:
             home = self._home(job)
             middle = _middle(home.policy, job.options, self._moment.now, self._moment.now)
-            mould = self._moulds[at] = _Mould(home, home.shard_of(job), middle)
+            shard = home.shard_of(job)
+            mould = self._moulds[at] = _Mould(home, home.shard_keys[shard], home.prefixes[shard], middle)
         return mould
 
     def _home(self, job: NewJob) -> Home:
@@ -157,8 +153,8 @@ class _Insert:
             due_at = due_at if first_due.run_at_ms is None else first_due.run_at_ms
             middle = _middle(mould.home.policy, job.options, due_at, self._moment.now)
         if origin is None:
-            return (key, mould.shard_key, job.local_id, *middle, None, None, 0, None, job.payload)
-        made_by = (origin.schedule, origin.scheduled_at, int(origin.manual), origin.lease)
+            return (key, mould.shard_key, job.local_id, *middle, "", 0, 0, "", job.payload)
+        made_by = (origin.schedule, origin.scheduled_at, int(origin.manual), origin.lease or "")
         return (key, mould.shard_key, job.local_id, *middle, *made_by, job.payload)
 
     def _reserve(self, mould: _Mould, job: NewJob) -> Enqueued | None:
@@ -179,22 +175,22 @@ class _Insert:
         public = job_id(job.binding, its_shard, local_id)
         return Enqueued(public, existing=True, state=self._state(its_shard_key, local_id))
 
-    def _write(self, rows: dict[int, _Row], answers: list[Enqueued]) -> None:
-        written = self._connection.executemany(SQL["insert"], rows.values()).rowcount
+    def _write(self, rows: list[_Row]) -> set[int]:
+        """Insert the rows and count them; return the keys of those that found a job of their identity."""
+        written = self._connection.executemany(SQL["insert"], rows).rowcount if rows else 0
         refused = self._refused(rows) if written < len(rows) else set()
-        for at, row in rows.items():
-            if row[0] in refused:
-                state = self._state(row[1], row[2])
-                answers[at] = Enqueued(answers[at].job_id, existing=True, state=state)
         tally = Tally()
-        inserted = Counter((row[1], row[3]) for row in rows.values() if row[0] not in refused)
+        inserted = Counter((row[1], row[3]) for row in rows if not refused or row[0] not in refused)
         for (shard_key, pile), count in inserted.items():
             tally.add(shard_key, PILES[pile], count)
         tally.write(self._connection)
+        return refused
 
-    def _refused(self, rows: dict[int, _Row]) -> set[int]:
-        """Return the keys that found a job of their identity."""
-        keys = json.dumps([row[0] for row in rows.values()])
+    def _existing(self, job: NewJob, public: str) -> Enqueued:
+        return Enqueued(public, existing=True, state=self._state(self._mould(job).shard_key, job.local_id))
+
+    def _refused(self, rows: list[_Row]) -> set[int]:
+        keys = json.dumps([row[0] for row in rows])
         return {found[0] for found in self._connection.execute(SQL["not_inserted"], {"keys": keys})}
 
     def _state(self, shard_key: int, local_id: str) -> JobState | None:
@@ -212,6 +208,6 @@ def _middle(policy: Policy, options: JobOptions, due_at: int, now: int) -> _Row:
             f"The due time {due_at} ms is out of range.", remedy="Give an instant before the year 10000.", path="run_at"
         )
     in_order = ("ready" if due_at <= now else "waiting", options.priority, rank, order_key, due_at, first_due_at)
-    keys = (options.concurrency_key, options.unique_key, options.partition_key)
-    backoff = None if options.backoff == _DEFAULT_BACKOFF else json.dumps(asdict(options.backoff))
+    keys = (options.concurrency_key or "", options.unique_key or "", options.partition_key or "")
+    backoff = "" if options.backoff == _DEFAULT_BACKOFF else json.dumps(asdict(options.backoff))
     return (*in_order, *keys, options.max_attempts, options.guarantee.value, options.timeout_ms, backoff)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from kizami.core.names import job_id
 from kizami.core.states import ACTIVE, Actor, JobState, may_move, require_move
 from kizami.store.protocol import Outcome
 from kizami.store.sqlite.job_blocked import unblock
-from kizami.store.sqlite.job_counts import PILES, Place, Tally
+from kizami.store.sqlite.job_counts import COMPLETED, PILES, QUEUED, Place, Tally
 from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
@@ -18,13 +19,46 @@ if TYPE_CHECKING:
 
     from kizami.store.protocol import Report
     from kizami.store.sqlite.database import Moment
+    from kizami.store.sqlite.job_memory import ClaimMemory
 
 SQL: Final = load("jobs")
 _Row = tuple[Any, ...]
 
 
-def record(connection: sqlite3.Connection, moment: Moment, reports: Sequence[Report]) -> tuple[bool, ...]:
+def record(
+    connection: sqlite3.Connection, moment: Moment, reports: Sequence[Report], memory: ClaimMemory
+) -> tuple[bool, ...]:
     """Move the jobs where the reports say; False for each whose claim number is no longer current."""
+    known = [memory.forget(report) for report in reports]
+    if all(known) and _complete_first_tries(connection, moment, reports, known):
+        return (True,) * len(reports)
+    return _record_each(connection, moment, reports)
+
+
+def _complete_first_tries(
+    connection: sqlite3.Connection,
+    moment: Moment,
+    reports: Sequence[Report],
+    known: Sequence[tuple[int, str | None] | None],
+) -> bool:
+    """Complete a batch of first tries by one statement; False, and nothing changed, unless all of them are."""
+    ends = [(moment.now, report.result or "", report.result_note or "", report.key) for report in reports]
+    connection.execute("SAVEPOINT first_tries")
+    landed = connection.executemany(SQL["complete_first_try"], ends).rowcount == len(ends)
+    if not landed:
+        connection.execute("ROLLBACK TO first_tries")
+    connection.execute("RELEASE first_tries")
+    if landed:
+        tally = Tally()
+        homes = [home for home in known if home is not None]
+        for shard_key, count in Counter(shard_key for shard_key, _ in homes).items():
+            tally.move(shard_key, QUEUED, COMPLETED, count)
+        unblock(connection, tally, [(shard_key, key) for shard_key, key in homes if key is not None])
+        tally.write(connection)
+    return landed
+
+
+def _record_each(connection: sqlite3.Connection, moment: Moment, reports: Sequence[Report]) -> tuple[bool, ...]:
     answers: list[bool] = []
     wave: dict[int, Report] = {}
     for report in reports:
@@ -88,7 +122,7 @@ class _Wave:
     def _put_end(self, report: Report) -> Place:
         state = report.state.value
         progress = 1.0 if report.state is JobState.COMPLETED else None
-        result = (report.result, report.result_note, report.error, progress)
+        result = (report.result or "", report.result_note or "", report.error or "", progress)
         self._ended.append((state, self._moment.now, *result, report.key, report.claim))
         return state, ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kizami.core.backoff import Backoff
 from kizami.core.names import job_id
@@ -22,7 +22,27 @@ if TYPE_CHECKING:
 _DEFAULT_BACKOFF = Backoff()
 
 
-def claimed_job(row: sqlite3.Row, shard: sqlite3.Row, grace_ms: int) -> ClaimedJob:
+class ShardName(NamedTuple):
+    """What a shard contributes to the jobs in it."""
+
+    app: str
+    binding: str
+    prefix: str
+
+
+def shard_name(shard: sqlite3.Row) -> ShardName:
+    """Return the name of a shard's row."""
+    return ShardName(shard["app"], shard["binding"], job_id(shard["binding"], shard["shard"], ""))
+
+
+def plain(connection: sqlite3.Connection) -> sqlite3.Cursor:
+    """Return a cursor whose rows are plain tuples, for statements with many rows that are read by place."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    return cursor
+
+
+def claimed_job(row: tuple[Any, ...], shard: ShardName, grace_ms: int) -> ClaimedJob:
     """Return what a worker gets of a row that the statement `claim` returned."""
     (key, claim, _, local_id, payload, attempt, allowed, retries, snoozes, priority, max_attempts, *rest) = row
     (backoff, timeout_ms, guarantee, concurrency_key, unique_key, partition_key, *origin) = rest
@@ -30,17 +50,17 @@ def claimed_job(row: sqlite3.Row, shard: sqlite3.Row, grace_ms: int) -> ClaimedJ
     return ClaimedJob(
         key,
         claim,
-        shard["app"],
-        job_id(shard["binding"], shard["shard"], local_id),
-        shard["binding"],
+        shard.app,
+        shard.prefix + local_id,
+        shard.binding,
         payload,
         attempt,
         allowed,
         retries,
         snoozes,
         _options(priority, max_attempts, backoff, timeout_ms, guarantee, *keys),
-        _origin(*origin),
-        created_at(key),
+        None if origin[0] is None else _origin(*origin),
+        key >> KEY_BITS,
         grace_ms,
     )
 

@@ -15,6 +15,7 @@ from kizami.store.sqlite import (
     job_taking,
 )
 from kizami.store.sqlite.job_counts import QUEUED, RUNNING, Tally
+from kizami.store.sqlite.job_memory import ClaimMemory
 from kizami.store.sqlite.statements import load
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class SqliteJobStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._memory = ClaimMemory()
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Add jobs in order, all or none."""
@@ -67,7 +69,9 @@ class SqliteJobStore:
     async def claim(self, claim: Claim) -> tuple[ClaimedJob, ...]:
         """Hand ready jobs to a worker; in several transactions where much has to be promoted or passed over first."""
         while claim.limit > 0:
-            taken = await self._database.write(lambda connection, moment: job_claims.claim(connection, moment, claim))
+            taken = await self._database.write(
+                lambda connection, moment: job_claims.claim(connection, moment, claim, self._memory),
+            )
             if taken.jobs or not taken.again:
                 return taken.jobs
         return ()
@@ -89,7 +93,7 @@ class SqliteJobStore:
     async def report(self, reports: Sequence[Report]) -> tuple[bool, ...]:
         """Record outcomes, each fenced by its claim number."""
         answers = await self._database.write(
-            lambda connection, moment: job_reports.record(connection, moment, reports),
+            lambda connection, moment: job_reports.record(connection, moment, reports, self._memory),
         )
         if any(report.state is JobState.SCHEDULED for report in reports):
             self._database.announce()

@@ -92,7 +92,6 @@ CREATE TABLE kizami_jobs (
   boot_id          TEXT,
   alive_until_boot INTEGER,
   grace_ms         INTEGER NOT NULL DEFAULT 0,
-  claimed_at       INTEGER,
   started_at       INTEGER,
   ended_at         INTEGER,
   progress         REAL,
