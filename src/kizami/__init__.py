@@ -13,6 +13,7 @@ from kizami.core.policy import Policy, Rate, Retention
 from kizami.core.window import Window
 from kizami.engine.context import JobContext, current_job
 from kizami.engine.lease import LeaseSettings
+from kizami.engine.records import JobLogFilter
 from kizami.engine.settings import WorkerSettings
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Cancel",
     "Guarantee",
     "JobContext",
+    "JobLogFilter",
     "Kizami",
     "KizamiError",
     "LeaseSettings",

@@ -193,6 +193,17 @@ async def test_a_folder_in_place_of_a_file_is_told(tmp_path: Path, still_clock: 
         await opened(tmp_path, still_clock)
 
 
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("n" * 5_000, "can't be opened: File name too long"), ("/dev/null", "is not a regular file")],
+)
+async def test_a_path_that_can_not_be_a_database_is_told(still_clock: StillClock, path: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message) as caught:
+        await opened(Path(path), still_clock)
+    assert caught.value.remedy == "Change the database URL." or "Name another" in str(caught.value.remedy)
+    assert len(str(caught.value)) < 400
+
+
 async def test_an_operation_that_fails_takes_back_only_itself(database: Database) -> None:
     """Group commit: operations of one transaction don't share their failures."""
     started = asyncio.Event()

@@ -284,6 +284,15 @@ async def test_a_burial_frees_jobs_leases_and_claims_at_once(whole: Store) -> No
     assert await whole.workers.bury("w1") == ()
 
 
+async def test_what_keeps_a_worker_from_working_fully_stands_with_it_until_it_is_taken_back(whole: Store) -> None:
+    await whole.workers.note("w1", "2 threads go on")
+    notes = {worker.worker_id: worker.note for worker in await whole.workers.list(APP)}
+    assert (notes["w1"], notes["w2"]) == ("2 threads go on", None)
+    await whole.workers.note("w1", None)
+    assert {worker.note for worker in await whole.workers.list(APP)} == {None}
+    await whole.workers.note("nobody", "it left meanwhile")
+
+
 async def test_a_burial_leaves_the_jobs_of_others_alone(whole: Store) -> None:
     await claimed(whole)
     assert await whole.workers.bury("w2") == ()

@@ -10,14 +10,28 @@ from pathlib import Path
 
 import pytest
 
+from kizami.core.policy import Rate
 from kizami.store.protocol import LeaseFence, Store
 from kizami.store.sqlite.transaction import DIALECT
 from kizami.store.statements import Statement
 from tests.conformance import mirror_rooms as rooms
 from tests.conformance import test_job_claims as claims
+from tests.conformance import test_job_limits as limits
+from tests.conformance import test_job_lists as lists
 from tests.conformance import test_schedule_editions as editions
 from tests.conformance.mirror_store import HandClock, MirrorStore, sqlite_rooms
-from tests.conformance.whole_store import APP, SILENT_MS, StillClock, completed, employ, raw, report, sqlite_store
+from tests.conformance.whole_store import (
+    APP,
+    SILENT_MS,
+    StillClock,
+    completed,
+    employ,
+    new_job,
+    raw,
+    report,
+    sqlite_store,
+    take,
+)
 
 
 @pytest.fixture
@@ -135,3 +149,23 @@ async def test_a_step_of_the_wall_clock_ends_no_worker(file: Store, still_clock:
     await editions.run(file, "w2", editions.SECOND)
     still_clock.step(10 * SILENT_MS)
     assert (await editions.run(file, "w1", editions.FIRST)).versions == {}
+
+
+async def test_jobs_created_after_a_step_back_are_still_the_newest(file: Store, still_clock: StillClock) -> None:
+    """B026: keys only grow, so pages stay in order and no key is given twice."""
+    await file.jobs.enqueue([new_job("before")])
+    still_clock.step(-3_600_000)
+    await file.jobs.enqueue([new_job("after")])
+    assert await lists.names(file, lists.ALL) == ["after", "before"]
+
+
+@pytest.mark.parametrize("step_ms", [-3_600_000, 3_600_000])
+async def test_a_step_of_the_wall_clock_makes_no_tokens(file: Store, still_clock: StillClock, step_ms: int) -> None:
+    """B026, B047: the bucket counts by a clock that steps don't touch."""
+    await limits.declare(file, rate=Rate(1, limits.SECOND))
+    await file.jobs.enqueue([new_job(f"j{number}") for number in range(3)])
+    assert len(await take(file)) == 1
+    still_clock.step(step_ms)
+    assert await take(file) == []
+    still_clock.move(1_000)
+    assert len(await take(file)) == 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -88,6 +90,27 @@ class Scene:
         if process.stdout is not None:
             process.stdout.close()
         self.processes.remove(process)
+
+
+def freeze(process: subprocess.Popen[str], database: Path) -> None:
+    """Stop a process at a moment at which it doesn't hold the file's write lock: that would stop everybody."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        if is_writable(database):
+            return
+        process.send_signal(signal.SIGCONT)
+
+
+def is_writable(database: Path) -> bool:
+    """Tell whether nobody holds the write lock of a SQLite file."""
+    with closing(sqlite3.connect(database, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        connection.execute("ROLLBACK")
+        return True
 
 
 async def until(condition: Callable[[], Awaitable[bool]], what: str, *, seconds: float = 60) -> float:

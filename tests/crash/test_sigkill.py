@@ -12,7 +12,7 @@ import pytest
 from kizami.core.errors import LeaseHeldError
 from kizami.core.states import JobState
 from kizami.store.protocol import FireOutcome, Job
-from tests.crash.processes import Scene, all_ended, check_each_tick_once, kill_at_random, until
+from tests.crash.processes import Scene, all_ended, check_each_tick_once, freeze, kill_at_random, until
 from tests.crash.sigkill_app import Victim
 
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
@@ -81,7 +81,7 @@ async def test_a_frozen_lease_holder_stops_before_its_next_effect_when_it_wakes_
             await until(lambda: effects_of(scene, first, 3), "the holder has effects")
             with pytest.raises(LeaseHeldError):
                 await victim.app.schedules.trigger("hold")
-            frozen.send_signal(signal.SIGSTOP)
+            freeze(frozen, scene.database)
             scene.start()
             second = await trigger_when_free(victim)
             await until(lambda: effects_of(scene, second, 3), "the new holder has effects")

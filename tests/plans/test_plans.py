@@ -51,6 +51,7 @@ INDEXES = {
     ("schedules", "ledger"): "kizami_fires_app",
     ("schedules", "ledger_of_schedule"): "kizami_fires_schedule",
     ("deliveries", "owed"): "kizami_deliveries_owed",
+    ("deliveries", "known"): "sqlite_autoindex_kizami_deliveries_1",
 }
 
 

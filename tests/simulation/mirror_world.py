@@ -105,6 +105,10 @@ class World:
         """Return the texts that Slack accepted as posts."""
         return [entry.text for entry in self.sandbox.log.posts(channel)]
 
+    def timestamps(self, channel: str = ALERTS) -> list[str]:
+        """Return the ts of what Slack accepted as posts."""
+        return [str(entry.ts) for entry in self.sandbox.log.posts(channel)]
+
     def calls(self, method: str) -> int:
         return len(self.sandbox.log.calls(method))
 

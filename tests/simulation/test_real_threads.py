@@ -12,10 +12,9 @@ import pytest
 
 from kizami import Backoff, JobContext, Kizami, Tick, WorkerSettings
 from kizami.core.states import JobState
-from kizami.store.protocol import FireOutcome, Job
+from kizami.store.protocol import FireOutcome
 from tests.crash.processes import until
-
-SECONDS_MAX = 30
+from tests.simulation.real_app import SECONDS_MAX, app_in, ended
 
 
 @pytest.fixture
@@ -24,21 +23,6 @@ def released() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
-
-
-def app_in(folder: Path, settings: WorkerSettings) -> Kizami:
-    return Kizami(database_url=f"sqlite:///{folder / 'kizami.db'}", settings=settings)
-
-
-async def ended(app: Kizami, job_id: str) -> Job:
-    async def has_ended() -> bool:
-        found = await app.jobs.get(job_id)
-        return found is not None and found.ended_at is not None
-
-    await until(has_ended, f"{job_id} ends", seconds=SECONDS_MAX)
-    job = await app.jobs.get(job_id)
-    assert job is not None
-    return job
 
 
 async def test_a_performer_that_blocks_the_event_loop_loses_no_job_of_its_worker(tmp_path: Path) -> None:

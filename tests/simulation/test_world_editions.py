@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from kizami.core.errors import NotFoundError
 from kizami.store.protocol import FireOutcome
@@ -136,10 +136,11 @@ class Lives(RuleBasedStateMachine):
         if int(process[0]) not in self.first_ran:
             self.first_ran.append(int(process[0]))
 
-    @rule(process=st.sampled_from(PROCESSES))
-    def stop(self, process: str) -> None:
-        if process in self.deployment.running:
-            self.deployment.stop(process)
+    @precondition(lambda self: self.deployment.running)
+    @rule(which=st.integers(0, len(PROCESSES) - 1))
+    def stop(self, which: int) -> None:
+        running = sorted(self.deployment.running, key=lambda process: -self.first_ran.index(int(process[0])))
+        self.deployment.stop(running[which % len(running)])
 
     @rule(seconds=st.sampled_from([1, 20, 40, 130]))
     def time_passes(self, seconds: int) -> None:
@@ -152,6 +153,7 @@ class Lives(RuleBasedStateMachine):
         finally:
             self.deployment.__exit__(None, None, None)
 
+    @rule()
     def the_newest_code_fires(self) -> None:
         self.deployment.run_for(GRACE)
         jobs = self.deployment.run_for(3 * MINUTE)
@@ -171,4 +173,4 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=25, stateful_step_count=12)
+TestLives.settings = settings(max_examples=12, stateful_step_count=8)

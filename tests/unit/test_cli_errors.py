@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import math
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from kizami.cli.exit_codes import ExitCode, exit_code_of
+from kizami.cli.numbers import require_within
 from kizami.core import errors
-from kizami.core.errors import KizamiError
+from kizami.core.errors import InvalidInputError, KizamiError
 from kizami.slack.errors import RateLimited
-from tests.unit.cli_project import Project, kizami_process, process_environment, project_in
+from tests.unit.cli_project import APP, Project, kizami_process, process_environment, project_in
 
 
 @pytest.fixture
@@ -28,10 +32,19 @@ def project(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         ("absent:app", "There is no module absent. Run the command in the folder that holds it"),
         ("reports.deeper:app", "There is no module reports.deeper."),
         ("reports:nope", "Module reports has no nope. Write reports:NAME"),
-        ("reports:hello", "reports:hello is of type Performer, not a Kizami app."),
+        ("reports:hello", "reports:hello is of type Performer, not a Kizami app. Name the variable"),
+        ("reports:none", "reports:none is None, not a Kizami app. Let reports set none"),
+        ("reports:factory", "is a function, not a Kizami app. If it makes the app, add to reports: app = factory()"),
+        ("kizami:Kizami", "kizami:Kizami is a class, not a Kizami app."),
+        ("reports:app.name", "'reports:app.name' doesn't name an app. Write reports:app."),
+        (".good:app", "'.good:app' doesn't name an app. Write good:app."),
+        ("a..b:app", "'a..b:app' doesn't name an app. Write a.b:app."),
+        ("mod:", "'mod:' doesn't name an app. Write mod:app."),
+        ("9" * 5_000, "Write reports:app."),
     ],
 )
 def test_a_name_that_leads_nowhere_is_answered_with_the_remedy(project: Project, place: str, sentence: str) -> None:
+    project.write("reports.py", f"{APP}\nnone = None\ndef factory(): return app\n")
     ran = project.run("check", place)
     assert (ran.code, ran.out) == (2, "")
     assert sentence in ran.err
@@ -48,6 +61,8 @@ def test_a_name_that_leads_nowhere_is_answered_with_the_remedy(project: Project,
         ("x = 1\ndef f():\n    raise ValueError('no [red]way')\nf()", "mine.py:3: ValueError: no [red]way."),
         ("import json\njson.loads('{')", "mine.py:2: JSONDecodeError: "),
         ("\ndef (", "mine.py:2: SyntaxError: "),
+        ("def __getattr__(name):\n    raise OSError('gone')", "mine.py:2: OSError: gone. Correct it there."),
+        ("class Mute(BaseException):\n    def __str__(self): return 1 / 0\nraise Mute", "Mute: (it can't say why)."),
         ("raise SystemExit(0)", "mine.py:1: SystemExit: 0."),
         ("from kizami import Kizami\n\napp = Kizami('bad name')", "App name 'bad name' is not allowed. "),
     ],
@@ -106,6 +121,71 @@ def test_a_database_that_cannot_be_used_is_exit_3_and_one_that_cannot_be_opened_
     assert (unsupported.code, "secret" in unsupported.err) == (3, False)
     monkeypatch.setenv("KIZAMI_DATABASE_URL", "sqlite:///nowhere/kizami.db")
     assert project.run("jobs", "list", "reports:app").code == 4
+
+
+@pytest.mark.parametrize("command", [("jobs", "list"), ("schedules", "list"), ("schedules", "pause"), ("tick",)])
+def test_commands_that_end_at_once_refuse_a_database_in_memory(
+    project: Project, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("KIZAMI_DATABASE_URL", "sqlite:///:memory:")
+    ran = project.run(*command, "reports:app", *(() if command[-1] == "list" else ("morning",)))
+    assert (ran.code, "begins and ends with this command. Set KIZAMI_DATABASE_URL" in ran.err) == (3, True)
+
+
+def test_a_locked_database_promises_a_command_no_repetition(project: Project) -> None:
+    assert project.run("tick", "reports:app", "morning").code == 0
+    with closing(sqlite3.connect(project.folder / "kizami.db", isolation_level=None)) as shell:
+        shell.execute("BEGIN IMMEDIATE")
+        ran = project.run("tick", "reports:app", "morning", "--manual")
+    assert ran.code == 4
+    assert "and try again; a running worker does so by itself." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("host", "sentence"),
+    [
+        ("x" * 70 + ".example", "no such host is known. Name 127.0.0.1"),
+        ("a..b", "no such host is known. Name 127.0.0.1"),
+        ("", "no such host is known. Name 127.0.0.1"),
+        ("192.0.2.1", "It is not an address of this machine. Name 127.0.0.1"),
+    ],
+)
+def test_a_host_that_can_not_be_had_is_answered_with_a_host(project: Project, host: str, sentence: str) -> None:
+    ran = project.run("run", "reports:app", "--host", host, "--port", "0")
+    assert (ran.code, sentence in ran.err, "another port" in ran.err) == (3, True, False)
+
+
+def test_an_argument_that_is_no_text_is_refused_by_its_place(project: Project) -> None:
+    ran = project.run("check", "a\udcff:app")
+    assert (ran.code, "Argument 2, 'a\\udcff:app', is not UTF-8 text." in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "1e400", "x"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sandbox", "--time-scale"),
+        ("sandbox", "--port"),
+        ("demo", "--speed"),
+        ("demo", "--seed"),
+        ("demo", "--rounds"),
+        ("tick", "reports:app", "morning", "--wait"),
+        ("jobs", "list", "reports:app", "--limit"),
+        ("schedules", "preview", "reports:app", "morning", "--count"),
+        ("run", "reports:app", "--concurrency"),
+    ],
+)
+def test_a_number_out_of_its_bounds_is_refused_by_its_option(
+    project: Project, command: tuple[str, ...], value: str
+) -> None:
+    ran = project.run(*command, value)
+    assert (ran.code, command[-1] in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.1, 10.1])
+def test_no_number_is_between_two_others_by_being_none(value: float) -> None:
+    with pytest.raises(InvalidInputError, match=r"--wait is .*Give a number from 0 to 10\."):
+        require_within("--wait", value, 0, 10)
 
 
 def test_a_bug_is_told_apart_from_bad_news(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

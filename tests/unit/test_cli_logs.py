@@ -6,7 +6,9 @@ import logging
 
 import pytest
 
+from kizami import JobContext, Kizami
 from kizami.cli.logs import JsonLines, Lines, start_logs
+from kizami.testing import run_performer
 
 
 def _record(message: str, *arguments: object, failed: bool = False) -> logging.LogRecord:
@@ -40,6 +42,28 @@ def test_a_json_line_has_the_record_as_fields() -> None:
         "logger": "kizami.test",
         "message": "job é failed",
     }
+
+
+def test_a_json_line_names_the_job_in_which_it_was_made() -> None:
+    out = io.StringIO()
+    handlers = list(logging.root.handlers), logging.root.level
+    app = Kizami()
+
+    @app.performer
+    def told(ctx: JobContext) -> None:
+        del ctx
+        logging.getLogger("shop").info("sold")
+
+    try:
+        start_logs(as_json=True, stream=out)
+        run_performer(told)
+        logging.getLogger("shop").info("closed")
+    finally:
+        logging.root.handlers[:], level = handlers
+        logging.root.setLevel(level)
+    inside, outside = (json.loads(line) for line in out.getvalue().splitlines())
+    assert (inside["message"], inside["job_id"]) == ("sold", "told#0:test")
+    assert "job_id" not in outside
 
 
 def test_a_terminal_gets_the_message_without_the_formats_of_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ async def test_no_rows_are_shown_as_such(project: Project, slack: Sandbox) -> No
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("SELECT * FROM absent", "The query on sqlite:///shop.sqlite failed: no such table: absent."),
+        ("SELECT * FROM absent", "The query on sqlite:///shop.sqlite failed: no such table: absent. Correct it"),
         ("SELEKT 1", 'failed: near "SELEKT": syntax error.'),
         ("DELETE FROM orders", "attempt to write a readonly database"),
         ("DELETE FROM orders RETURNING id", "attempt to write a readonly database"),
@@ -109,6 +109,7 @@ async def test_a_channel_that_slack_does_not_know_is_exit_1_with_slacks_reason(
 ) -> None:
     ran = await _once(project, ROWS, channel="C0ABSENT")
     assert (ran.code, "channel_not_found" in ran.err) == (1, True)
+    assert "Check the channel's id" in ran.err.splitlines()[-1]
     assert not slack.log.posts()
 
 
@@ -116,6 +117,25 @@ async def test_an_unreachable_slack_is_exit_1(project: Project, monkeypatch: pyt
     monkeypatch.setenv("SLACK_API_URL", "http://127.0.0.1:9/api/")
     ran = await _once(project, ROWS)
     assert (ran.code, "doesn't show the rows" in ran.err) == (1, True)
+    said = ran.err.splitlines()[-1]
+    assert all(part in said for part in ("Check SLACK_API_URL", "Run the command again"))
+    assert "ssl" not in said
+
+
+async def test_a_wrong_token_is_answered_with_where_to_put_a_right_one(
+    project: Project, slack: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-wrong")
+    ran = await _once(project, ROWS)
+    assert (ran.code, "Put a valid bot token into SLACK_BOT_TOKEN." in ran.err.splitlines()[-1]) == (1, True)
+    assert not slack.log.posts()
+
+
+async def test_a_mirror_refuses_a_database_in_memory(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would forget its message, and post another one at every start."""
+    monkeypatch.setenv("KIZAMI_DATABASE_URL", "sqlite:///:memory:")
+    ran = await _once(project, ROWS)
+    assert (ran.code, "is in memory" in ran.err) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +144,7 @@ async def test_an_unreachable_slack_is_exit_1(project: Project, monkeypatch: pyt
         ("postgresql://me:secret@host/shop", 2, "holds a password"),
         ("postgresql://host/shop?password=secret", 2, "holds a password"),
         ("not a url", 2, "--database is not a SQLAlchemy URL"),
+        ("sqlite:///" + "x" * 5_000, 3, "Check the path"),
         ("sqlite:///absent.sqlite", 3, "There is no SQLite file absent.sqlite"),
         ("oracle+nosuch://host/shop", 3, "SQLAlchemy doesn't know databases of kind oracle+nosuch"),
         ("oracle+cx_oracle://host/shop", 3, "there is no module cx_Oracle"),

@@ -90,6 +90,11 @@ def test_a_tick_takes_the_platforms_time_in_either_spelling(project: Project) ->
     [
         (("--scheduled-time", "2024-05-10T00:00:00"), "has no offset from UTC"),
         (("--scheduled-time", "soon"), "is 'soon', not an instant"),
+        (("--scheduled-time", "9" * 5_000), "not an instant. Write it as"),
+        (("--scheduled-time", "9" * 18), "--scheduled-time 999999999999999999 ms is outside the years 1 to 9999"),
+        (("--scheduled-time", "0001-01-01T00:00:00+14:00"), "--scheduled-time -62135647200000 ms is outside"),
+        (("--scheduled-time", "2999-01-04T00:00:00Z"), "lies in the future of schedule morning"),
+        (("--scheduled-time", "2999-01-04T00:00:00Z"), "Deliver it when its time has come"),
         (("--scheduled-time", "2024-05-10T00:01:00Z"), "is not a planned time of schedule morning"),
         (("--manual", "--scheduled-time", "2024-05-10T00:00:00Z"), "Leave out --scheduled-time"),
     ],

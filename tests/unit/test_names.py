@@ -47,7 +47,7 @@ def test_a_job_id_is_read_as_it_was_written(parts: tuple[str, int, str]) -> None
 def test_one_job_has_one_id(text: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         split_job_id(text)
-    assert caught.value.facts == {"path": "id"}
+    assert caught.value.facts == {"path": "job_id"}
 
 
 def test_a_tick_names_its_job_by_schedule_and_time_alone() -> None:

@@ -69,7 +69,7 @@ def test_a_password_that_tears_its_url_is_not_shown(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["mysql://ann:sesame@db/shop", "postgresql+psycopg://ann:sesame@db/shop", "sesame"])
 def test_another_kind_of_database_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"is not supported\. Set KIZAMI_DATABASE_URL to") as caught:
+    with pytest.raises(ConfigurationError, match="postgresql://") as caught:
         store_at(url, SystemRuntime())
     assert "ann:sesame" not in str(caught.value)
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NoReturn
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from kizami.core.progress import clamp_progress
-from kizami.core.results import ERROR_CHARACTERS_MAX, RESULT_CHARACTERS_MAX, encode_result, shorten_error
+from kizami.core.results import ERROR_CHARACTERS_MAX, RESULT_CHARACTERS_MAX, encode_result, keep_result, shorten_error
 
 INNOCENT = "\\" + "u0000"
 
@@ -89,6 +91,54 @@ def test_the_limit_counts_code_points_of_json() -> None:
 def test_an_error_is_told_by_type_and_message(error: BaseException | str, text: str) -> None:
     """B055: also where the message holds what databases refuse, or can't be made."""
     assert shorten_error(error) == text
+
+
+def caused(*errors: BaseException) -> BaseException:
+    """Return the first error, each one caused by the next."""
+    for error, cause in pairwise(errors):
+        error.__cause__ = cause
+    return errors[0]
+
+
+def test_an_error_tells_its_causes_in_order() -> None:
+    error = caused(ValueError("a"), KeyError("b"), OSError("c"))
+    assert shorten_error(error) == "ValueError: a; caused by KeyError: 'b'; caused by OSError: c"
+
+
+def test_what_was_handled_when_an_error_was_raised_is_told_unless_it_was_put_aside() -> None:
+    error = ValueError("a")
+    error.__context__ = KeyError("b")
+    assert shorten_error(error) == "ValueError: a; caused by KeyError: 'b'"
+    error.__suppress_context__ = True
+    assert shorten_error(error) == "ValueError: a"
+
+
+def test_a_chain_that_bites_its_tail_or_never_ends_is_told_in_part() -> None:
+    first, second = ValueError("a"), KeyError("b")
+    assert shorten_error(caused(first, second, first)) == "ValueError: a; caused by KeyError: 'b'"
+    assert shorten_error(caused(*(ValueError(str(number)) for number in range(5_000)))).count("ValueError") == 10
+
+
+def test_a_group_tells_what_is_in_it_however_deep() -> None:
+    group = ExceptionGroup("many", [ExceptionGroup("inner", [ValueError("a")]), KeyError("b")])
+    assert shorten_error(group) == "ExceptionGroup: many (2 sub-exceptions) [ValueError: a, KeyError: 'b']"
+
+
+def letters() -> Iterator[str]:
+    yield "a"
+
+
+async def later() -> None: ...
+
+
+async def stream() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("begin", [letters, later, stream])
+def test_work_that_nobody_has_done_is_no_result(begin: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match="which nobody runs"):
+        keep_result(begin())
 
 
 def test_a_long_error_is_cut_and_shows_it() -> None:

@@ -68,7 +68,7 @@ async def test_a_port_that_is_taken_is_named() -> None:
     async with Sandbox().serving() as url:
         port = httpx.URL(url).port
         assert port is not None
-        with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port}"):
+        with pytest.raises(ConfigurationError, match=f"127.0.0.1 port {port}.*another port"):
             async with Sandbox().serving(port=port):
                 pass
 

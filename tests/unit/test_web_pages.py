@@ -56,6 +56,7 @@ async def _fill(site: Site, text: str) -> list[str]:
     """Put a text wherever somebody else's text can get; return the pages of the jobs that carry it."""
     app, store = site.app, site.app.store
     await register(app, text, host=text)
+    await store.workers.note(text, text)
     failed = await site.enqueue({text: [text]})
     await site.fail(text)
     completed = await site.enqueue({})

@@ -8,10 +8,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from kizami.app.binding import split_declaration
+from kizami.app.callables import body_of
 from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
+from kizami.app.in_process import place_of, require_found
 from kizami.app.performer import JobRequest, Performer
-from kizami.core.errors import DefinitionError
+from kizami.core.errors import ConfigurationError, DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
 from kizami.core.policy import Policy, Retention
@@ -19,7 +21,7 @@ from kizami.engine.settings import WorkerSettings
 from kizami.runtime import Runtime, SystemRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
     from kizami.app.deliveries import Deliveries
     from kizami.app.jobs import Jobs
@@ -55,12 +57,22 @@ class Kizami:
         self.name = require_name("App", name)
         self.runtime: Runtime = SystemRuntime() if runtime is None else runtime
         self.settings = WorkerSettings() if settings is None else settings
+        if database_url is not None and not isinstance(database_url, str):
+            raise ConfigurationError(
+                f"App {name}: database_url is of type {type(database_url).__name__}, not text.",
+                remedy="Give sqlite:///kizami.db, or leave it out to read KIZAMI_DATABASE_URL.",
+            )
+        if not isinstance(self.settings, WorkerSettings):
+            raise DefinitionError(
+                f"App {name}: settings is {settings!r}.", remedy="Give WorkerSettings(...).", field="settings"
+            )
         self._url = database_url
         self._store = store
         self._policy = policy
         self._retention = retention
         self._performers: dict[str, Performer[Any, Any]] = {}
         self._schedules: dict[str, ScheduleInCode] = {}
+        self._start_checks: list[Callable[[], Awaitable[None]]] = []
 
     @property
     def store(self) -> Store:
@@ -74,7 +86,7 @@ class Kizami:
     @property
     def database_url(self) -> str:
         """Return the URL of the app's database: its own, else that of the environment, else a file here."""
-        return self._url or os.environ.get(DATABASE_URL) or DEFAULT_URL
+        return (os.environ.get(DATABASE_URL) or DEFAULT_URL) if self._url is None else self._url
 
     @property
     def performers(self) -> dict[str, Performer[Any, Any]]:
@@ -142,7 +154,7 @@ class Kizami:
 
         `payload` is a value or a function (sync or async) of the Tick. Raises DefinitionError naming the field.
         """
-        if name in self._schedules:
+        if require_name("Schedule", name) in self._schedules:
             raise DefinitionError(
                 f"Schedule {name} is defined twice.", remedy="Give one of them another name.", field="name"
             )
@@ -170,6 +182,10 @@ class Kizami:
             return performer
 
         return decorate
+
+    def at_start(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Have a check awaited whenever a worker of this app starts, before its first tick; what it raises stops it."""
+        self._start_checks.append(check)
 
     async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[str]:
         """Add jobs in order, all or none; return their ids. Raises StoreError."""
@@ -219,7 +235,11 @@ class Kizami:
         """Fire ticks (unless told not to) and perform jobs while the body runs, on a store that is open already."""
         from kizami.engine.worker import Worker  # noqa: PLC0415 - importing kizami must stay light
 
+        for performer in self._performers.values():
+            require_found(performer)
         scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()} if fires else None
+        for check in self._start_checks:
+            await check()
         await self.store.bindings.declare(self.name, [each.declaration for each in self._performers.values()])
         engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
         async with engine.running():
@@ -252,10 +272,12 @@ class Kizami:
                 f"Binding {name} is registered twice.", remedy="Give one of them another binding.", field="binding"
             )
         owner = f"Performer {name}"
-        body = _body(owner, function)
-        declaration, rest = split_declaration(name, options, self._defaults())
+        body = body_of(owner, function)
+        place = place_of(owner, function, body, options.get("runs_in"))
+        mine = {option: value for option, value in options.items() if option != "runs_in"}
+        declaration, rest = split_declaration(name, mine, self._defaults())
         checked = JobOptions().changed(owner, rest)  # type: ignore[arg-type]  # unknown names are refused inside
-        performer: Performer[Any, Any] = Performer(self, name, body, checked, declaration)
+        performer: Performer[Any, Any] = Performer(self, name, body, checked, declaration, place)
         self._performers[name] = performer
         return performer
 
@@ -270,21 +292,3 @@ def _own_name(function: Callable[..., Any]) -> str:
         remedy="Decorate a function or a class, or give it a name: @app.performer(binding=...).",
         field="binding",
     )
-
-
-def _body(owner: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    if not isinstance(function, type):
-        return function
-    if not callable(getattr(function, "perform", None)):
-        raise DefinitionError(
-            f"{owner}: class {function.__name__} has no method perform.", remedy="Add one.", field="perform"
-        )
-    try:
-        made = function()
-    except TypeError as error:
-        raise DefinitionError(
-            f"{owner}: class {function.__name__} can't be made without arguments ({error}).",
-            remedy="Give its parameters defaults; what a job needs belongs into its payload.",
-            field="perform",
-        ) from error
-    return made.perform  # type: ignore[no-any-return]  # callable was asked above

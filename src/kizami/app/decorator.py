@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, Unpack, overload
+from typing import Any, Literal, Protocol, TypeVar, Unpack, overload
 
 from kizami.app.performer import Performer
 from kizami.core.options import PerformerChanges
@@ -27,7 +27,8 @@ class HasPerform(Protocol):
 class PerformerDecorator:
     """Registers a performer, as a decorator with or without arguments; its binding is the function's name.
 
-    A class is made once and its `perform` called. Raises DefinitionError and UnsupportedError.
+    A class is made once and its `perform` called. A sync performer is called in a thread, or with `runs_in="process"`
+    in a child process, which is killed at the deadline. Raises DefinitionError and UnsupportedError.
     """
 
     add: Callable[[Callable[..., Any], str | None, dict[str, Any]], Performer[Any, Any]]
@@ -54,7 +55,13 @@ class PerformerDecorator:
     @overload
     def __call__(self, function: Callable[[P, JobContext], R], /) -> Performer[P, R]: ...
     @overload
-    def __call__(self, *, binding: str | None = None, **options: Unpack[PerformerChanges]) -> PerformerDecorator: ...
+    def __call__(
+        self,
+        *,
+        binding: str | None = None,
+        runs_in: Literal["thread", "process"] = "thread",
+        **options: Unpack[PerformerChanges],
+    ) -> PerformerDecorator: ...
     def __call__(  # type: ignore[misc]  # mypy can't match Unpack in an implementation with its overload
         self, function: Callable[..., Any] | None = None, /, *, binding: str | None = None, **options: Any
     ) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
+from kizami.app.in_process import InProcess, Place
 from kizami.app.signature import Signature, read_signature
 from kizami.app.tick import Tick
 from kizami.core.errors import DefinitionError
@@ -15,8 +16,9 @@ from kizami.core.options import EnqueueChanges, JobOptions, split_enqueue
 from kizami.core.sharding import place
 from kizami.core.zone import load_zone
 from kizami.engine.context import JobContext
+from kizami.engine.performing import RunsIn
 from kizami.runtime import sortable_id
-from kizami.store.protocol import BindingDeclaration, NewJob, Origin
+from kizami.store.protocol import BindingDeclaration, ClaimedJob, NewJob, Origin
 
 if TYPE_CHECKING:
     from kizami.app.app import Kizami
@@ -43,6 +45,7 @@ class Performer(Generic[P, R]):
         function: Callable[..., object],
         options: JobOptions,
         declaration: BindingDeclaration,
+        place: Place | None = None,
     ) -> None:
         self._app = app
         self.binding = binding
@@ -55,7 +58,23 @@ class Performer(Generic[P, R]):
         self._type = PayloadType(self._owner, self._signature.payload_annotation)
         self._declaration = declaration
         self._zones: dict[str, TimeZone] = {}
-        self.is_async = self._signature.is_async
+        self._place = place
+        self.runs_in: RunsIn = "process" if place else "loop" if self._signature.is_async else "thread"
+
+    @property
+    def is_async(self) -> bool:
+        """Tell whether calling it gives something to await."""
+        return self._signature.is_async
+
+    @property
+    def place(self) -> Place | None:
+        """Return where a child process finds the function; None for one that runs in no child process."""
+        return self._place
+
+    def is_made_of(self, found: object) -> bool:
+        """Tell whether this performer calls that function, or an object of that class."""
+        made = getattr(self._function, "__self__", None)
+        return found == self._function or (isinstance(found, type) and isinstance(made, found))
 
     @cached_property
     def declaration(self) -> BindingDeclaration:
@@ -106,15 +125,25 @@ class Performer(Generic[P, R]):
         """Return the options of a schedule's jobs. Raises DefinitionError naming the schedule."""
         return self.options.changed(owner, options)  # type: ignore[arg-type]  # unknown names are refused inside
 
-    def call(self, payload: str, context: JobContext) -> object:
-        """Call the user's function. Raises PayloadError when the stored payload doesn't fit any more."""
+    def work_for(self, job: ClaimedJob) -> InProcess:
+        """Return how a child process performs a job. Only for performers that run in one."""
+        if self._place is None:
+            raise DefinitionError(f"{self._owner} runs in no child process.")
+        zone = self._app.zone_of(job.origin.schedule) if job.origin and self.takes_tick else None
+        return InProcess(self.binding, self._place, zone.name if zone else None)
+
+    def call(self, payload: str, context: JobContext, zone: TimeZone | None = None) -> object:
+        """Call the user's function. Raises PayloadError when the stored payload doesn't fit any more.
+
+        `zone` is that of the tick, where the app at hand doesn't know its schedule.
+        """
         arguments: dict[str, object] = {}
         if self._signature.payload is not None:
             arguments[self._signature.payload] = self._type.decode(payload)
         if self._signature.context is not None:
             arguments[self._signature.context] = context
         if self._signature.tick is not None:
-            arguments[self._signature.tick] = self._tick(context)
+            arguments[self._signature.tick] = self._tick(context, zone)
         return self._function(**arguments)
 
     def _new_job(self, local_id: str, payload: object, options: EnqueueChanges, origin: Origin | None) -> NewJob:
@@ -124,9 +153,9 @@ class Performer(Generic[P, R]):
         place(self.declaration, checked)  # refused here, where the caller stands
         return NewJob(self._app.name, self.binding, local_id, text, checked, first_due, origin, self.declaration)
 
-    def _tick(self, context: JobContext) -> Tick:
+    def _tick(self, context: JobContext, zone: TimeZone | None) -> Tick:
         origin = context.job.origin
         if origin is None:
             raise DefinitionError(f"{self._owner} takes a Tick, but job {context.job_id} has none.")
-        zone = self._app.zone_of(origin.schedule) or load_zone("UTC")
-        return Tick(origin.schedule, origin.scheduled_at, zone, origin.manual)
+        known = zone or self._app.zone_of(origin.schedule) or load_zone("UTC")
+        return Tick(origin.schedule, origin.scheduled_at, known, origin.manual)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from kizami.core.errors import NotFoundError, NotPlannedError
 from kizami.core.times import format_local, to_epoch_ms
-from kizami.core.timing import fires, is_planned, latest_at_or_before
+from kizami.core.timing import CronTiming, fires, is_planned, latest_at_or_before
+from kizami.core.zone import load_zone
 from kizami.engine.firer import make_job
 from kizami.store.protocol import Fire, FireOutcome, TickKind
 
@@ -101,14 +102,16 @@ class Schedules:
                 )
             return latest
         at = to_epoch_ms(scheduled_at, name="scheduled_at")
-        if at > now or not is_planned(stored.timing, at, stored.anchor_at):
-            shown = format_local(at, self._code[stored.name].zone)
-            reason = "lies in the future" if at > now else "is not a planned time"
-            raise NotPlannedError(
-                f"{shown} {reason} of schedule {stored.name} ({stored.description}).",
-                remedy="Pass the platform's scheduled time, or leave it out to take the latest planned one.",
-                path="scheduled_at",
+        if at > now:
+            raise _not_planned(
+                stored,
+                at,
+                "lies in the future",
+                "Deliver it when its time has come; compare the clocks of both machines.",
             )
+        if not is_planned(stored.timing, at, stored.anchor_at):
+            remedy = "Pass the platform's scheduled time, or leave it out to take the latest planned one."
+            raise _not_planned(stored, at, "is not a planned time", remedy)
         return at
 
     async def _stored(self, name: str) -> tuple[Schedule, int]:
@@ -143,3 +146,9 @@ class Schedules:
         made = await make_job(code.scheduled(), at, self._settings.payload_ms, manual=kind is TickKind.MANUAL)
         settled = replace(asked, refusal=made) if isinstance(made, str) else replace(asked, job=made)
         return (await self._store.fire([settled]))[0]
+
+
+def _not_planned(stored: Schedule, at: EpochMs, why: str, remedy: str) -> NotPlannedError:
+    zone = stored.timing.zone if isinstance(stored.timing, CronTiming) else load_zone("UTC")
+    message = f"{format_local(at, zone)} {why} of schedule {stored.name} ({stored.description})."
+    return NotPlannedError(message, remedy=remedy, path="scheduled_at")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from kizami.app.callables import is_async, plain_function, refuse_generators
 from kizami.app.tick import Tick
 from kizami.core.errors import DefinitionError
 from kizami.engine.context import JobContext
@@ -25,14 +26,12 @@ class Signature:
 
 def read_signature(owner: str, function: Callable[..., object]) -> Signature:
     """Return a function's signature as Kizami calls it. Raises DefinitionError."""
-    hints = _hints(owner, function)
+    refuse_generators(owner, function)
+    hints = _hints(owner, plain_function(function))
     payload: list[str] = []
     found: dict[type, str] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise DefinitionError(
-                f"{owner}: parameter *{name} can't be filled.", remedy="Name the parameters.", field=name
-            )
+    for name, parameter in _parameters(owner, function).items():
+        _require_fillable(owner, name, parameter)
         annotation = hints.get(name)
         if annotation in (JobContext, Tick):
             found[typing.cast("type", annotation)] = name
@@ -46,7 +45,29 @@ def read_signature(owner: str, function: Callable[..., object]) -> Signature:
         )
     name_of = payload[0] if payload else None
     annotation = hints.get(name_of, typing.Any) if name_of else type(None)
-    return Signature(name_of, found.get(JobContext), found.get(Tick), annotation, inspect.iscoroutinefunction(function))
+    return Signature(name_of, found.get(JobContext), found.get(Tick), annotation, is_async(function))
+
+
+def _parameters(owner: str, function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (ValueError, TypeError) as error:
+        raise DefinitionError(
+            f"{owner}: its parameters can't be read ({error}).",
+            remedy="Wrap it in a function of your own with named parameters.",
+            field="function",
+        ) from error
+
+
+def _require_fillable(owner: str, name: str, parameter: inspect.Parameter) -> None:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        raise DefinitionError(f"{owner}: parameter *{name} can't be filled.", remedy="Name the parameters.", field=name)
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        raise DefinitionError(
+            f"{owner}: parameter {name} is positional-only, and parameters are filled by name.",
+            remedy="Remove the slash from its parameters.",
+            field=name,
+        )
 
 
 def _hints(owner: str, function: Callable[..., object]) -> dict[str, object]:

@@ -19,15 +19,18 @@ from kizami.cli.run import run
 from kizami.cli.sandbox import sandbox
 from kizami.cli.schedules import schedules
 from kizami.cli.tick import tick
-from kizami.core.errors import KizamiError
+from kizami.core.errors import InvalidInputError, KizamiError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_SHOWN_MAX = 100
 
 
 def execute(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code; a KizamiError is one line on standard error."""
     try:
+        _require_text(arguments)
         commands()(list(arguments), prog_name="kizami")
     except SystemExit as ended:
         return _code_of(ended)
@@ -56,6 +59,24 @@ def commands() -> typer.Typer:
     app.add_typer(jobs, name="jobs")
     app.add_typer(deliveries, name="deliveries")
     return app
+
+
+def _require_text(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are no UTF-8, which Python hides in strings until something is to be printed or stored."""
+    for place, argument in enumerate(arguments, start=1):
+        if "\0" in argument or _has_no_encoding(argument):
+            message = f"Argument {place}, {argument[:_SHOWN_MAX]!r}, is not UTF-8 text."
+            raise InvalidInputError(
+                message, remedy="Write it in UTF-8, without NUL characters.", path=f"argument {place}"
+            )
+
+
+def _has_no_encoding(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _code_of(ended: SystemExit) -> int:

@@ -17,9 +17,9 @@ class ExitCode(IntEnum):
 
     OK = 0
     FAILED = 1
-    """The command worked and its answer is bad news: findings, a failed job, a refused tick."""
+    """The command worked and its answer is bad news: findings, a failed job, a tick whose payload was refused."""
     USAGE = 2
-    """The command line, an input or a definition in code is wrong."""
+    """The command line, an input or a definition in code is wrong; also a tick at a time that isn't planned."""
     CONFIGURATION = 3
     STORE = 4
     REFUSED = 5

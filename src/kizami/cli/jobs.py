@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 jobs = typer.Typer(help="Look at jobs; retry and cancel them.", no_args_is_help=True)
 JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="The job's id, as `kizami jobs list` shows it.")]
+LIMIT_MAX = 200
 _INSTANTS = frozenset({"due_at", "created_at", "started_at", "ended_at"})
 _SHOWN_APART = frozenset({"attempts", "origin", "backoff"})
 
@@ -35,7 +36,7 @@ def list_some(
     binding: Annotated[str | None, typer.Option(help="Only jobs of this binding.")] = None,
     schedule: Annotated[str | None, typer.Option(help="Only jobs of this schedule's ticks.")] = None,
     before: Annotated[str | None, typer.Option(help="The cursor that an earlier page gave.")] = None,
-    limit: Annotated[int, typer.Option(help="How many jobs.", min=1, max=1_000)] = 50,
+    limit: Annotated[int, typer.Option(help="How many jobs.", min=1, max=LIMIT_MAX)] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.highlighter import NullHighlighter
 from rich.logging import RichHandler
 
+from kizami.engine.records import JobLogFilter
+
 if TYPE_CHECKING:
     from typing import TextIO
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 def start_logs(*, as_json: bool, stream: TextIO | None = None) -> None:
     """Send every record from INFO on to `stream`, by default standard error; of the web server's own, the warnings."""
     target = sys.stderr if stream is None else stream
-    logging.basicConfig(level=logging.INFO, handlers=[_handler(target, as_json=as_json)], force=True)
+    handler = _handler(target, as_json=as_json)
+    handler.addFilter(JobLogFilter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
@@ -55,7 +59,7 @@ class Lines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per record."""
+    """One JSON object per record; `job_id` tells the job in which it was made."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as a line of JSON."""
@@ -65,6 +69,8 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if (job_id := getattr(record, "job_id", None)) is not None:
+            fields["job_id"] = job_id
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
         return json.dumps(fields, ensure_ascii=False)

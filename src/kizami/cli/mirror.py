@@ -12,6 +12,7 @@ from kizami.cli.durations import parse_duration
 from kizami.cli.exit_codes import ExitCode
 from kizami.cli.extras import needs_extra
 from kizami.cli.logs import start_logs, start_quiet_logs
+from kizami.cli.opened import require_lasting
 from kizami.cli.printing import notice, print_line
 from kizami.cli.run import DEFAULT_PORT, Host, JsonLogs, NoWeb, Port
 from kizami.cli.staying import WebAddress, stay
@@ -51,6 +52,7 @@ def mirror(
     timing = MirrorTiming(tuple(cron or ()), parse_duration(every, "--every") if every else None, time_zone)
     source = Query(read_url(database, os.environ.get(DATABASE_VARIABLE)), query)
     made = Mirror.build(source, channel, title, name, timing, once=once)
+    require_lasting(made.app)
     if once:
         start_quiet_logs(as_json=as_json)
         problem = asyncio.run(mirror_once(made))

@@ -27,6 +27,7 @@ ONCE: Final = "mirror_once"
 _NEXT_TICK_REPAIRS: Final = frozenset({BoardOutcome.WAITING, BoardOutcome.IN_DOUBT})
 _NEEDS_A_PERSON: Final = frozenset({BoardOutcome.REFUSED, BoardOutcome.PARKED, BoardOutcome.FAILED, BoardOutcome.OFF})
 _ONCE_SECONDS: Final = 120
+_AGAIN: Final = "Run the command again; it goes on from here."
 _KIND: Final = re.compile(r"^[A-Za-z]+Error: ")
 
 
@@ -97,7 +98,7 @@ async def mirror_once(mirror: Mirror) -> str | None:
         job = await wait_for_end(app, await mirror.show.enqueue(), _ONCE_SECONDS)
         if job is not None and job.state is JobState.COMPLETED:
             return None
-        return "The job didn't end in time." if job is None or job.error is None else _KIND.sub("", job.error)
+        return f"The job didn't end in time. {_AGAIN}" if job is None or job.error is None else _KIND.sub("", job.error)
 
 
 async def _show(board: StatusBoard, query: Query, *, once: bool) -> str:
@@ -107,7 +108,9 @@ async def _show(board: StatusBoard, query: Query, *, once: bool) -> str:
         job = current_job()
         rows = await job.store.boards.list(job.app)
         note = next((row.note for row in rows if (row.name, row.channel) == (board.name, board.channel)), None)
-        raise NotShownError(f"The board in {board.channel} doesn't show the rows: {note or outcome}")
+        why = (note or outcome.value).rstrip(".")
+        remedy = _AGAIN if outcome in _NEXT_TICK_REPAIRS else None
+        raise NotShownError(f"The board in {board.channel} doesn't show the rows: {why}.", remedy=remedy)
     return outcome.value
 
 

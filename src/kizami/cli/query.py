@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from kizami.core.errors import ConfigurationError, InvalidInputError
+from kizami.slack.source_database import engine_for, reason_of, require_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
 DATABASE_VARIABLE: Final = "KIZAMI_MIRROR_DATABASE_URL"
 ROWS_MAX: Final = 10_000
@@ -27,6 +26,8 @@ _READ_ONLY: Final = {
     "mysql": "SET TRANSACTION READ ONLY",
     "mariadb": "SET TRANSACTION READ ONLY",
 }
+_FAILURES: Final = (SQLAlchemyError, ValueError, TypeError, OverflowError, OSError)
+"""What comes out of SQLAlchemy and, unwrapped, out of drivers that a value or an address doesn't please."""
 
 
 class QueryError(InvalidInputError):
@@ -47,7 +48,8 @@ class Query:
     """One query on one database. Raises ConfigurationError for a URL or driver that can't be used."""
 
     def __init__(self, url: URL, query: str) -> None:
-        self._engine = _engine(url)
+        require_file(url)
+        self._engine = engine_for(url)
         self._shown_url = url.render_as_string(hide_password=True)
         # Every colon is text here, never a parameter of the query.
         self._statement = text(query.replace(":", r"\:"))
@@ -61,18 +63,32 @@ class Query:
                     raise QueryError("The query returns no rows to show.", remedy="Give a SELECT.", path="--query")
                 columns = tuple(result.keys())
                 rows = tuple(tuple(row) for row in result.fetchmany(ROWS_MAX + 1))
-        except SQLAlchemyError as error:
-            raise QueryError(f"The query on {self._shown_url} failed: {_reason(error)}.", path="--query") from error
+        except _FAILURES as error:
+            raise QueryError(
+                f"The query on {self._shown_url} failed: {reason_of(error)}.",
+                remedy="Correct it where that names a mistake: it must be one SELECT that the database takes.",
+                path="--query",
+            ) from error
         if len(rows) > ROWS_MAX:
             raise QueryError(f"The query returns more than {ROWS_MAX:,} rows.", remedy="Add a LIMIT.", path="--query")
         return Answer(columns, rows)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection:
+        with self._connected() as connection:
             if (statement := _READ_ONLY.get(connection.dialect.name)) is not None:
                 connection.exec_driver_sql(statement)
             yield connection  # its end rolls back
+
+    def _connected(self) -> Connection:
+        try:
+            return self._engine.connect()
+        except _FAILURES as error:
+            raise QueryError(
+                f"The database {self._shown_url} can't be reached: {reason_of(error)}.",
+                remedy=f"Check that it runs, and host, name, user and password in {DATABASE_VARIABLE} or --database.",
+                path="--database",
+            ) from error
 
 
 def read_url(given: str | None, from_environment: str | None) -> URL:
@@ -95,34 +111,3 @@ def read_url(given: str | None, from_environment: str | None) -> URL:
             path="--database",
         )
     return parsed
-
-
-def _engine(url: URL) -> Engine:
-    if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith(("file:", ":memory:")):
-        _require_file(url.database)
-    try:
-        # A connection per tick: ticks are far apart, and one that broke meanwhile is nobody's loss.
-        return create_engine(url, poolclass=NullPool)
-    except NoSuchModuleError as error:
-        remedy = "Use one that SQLAlchemy knows, as in postgresql+psycopg, or install its dialect."
-        raise ConfigurationError(
-            f"SQLAlchemy doesn't know databases of kind {url.drivername}.", remedy=remedy
-        ) from error
-    except ModuleNotFoundError as error:
-        remedy = f"Install {error.name}, or name another driver in the URL."
-        message = f"The driver of {url.drivername} isn't installed: there is no module {error.name}."
-        raise ConfigurationError(message, remedy=remedy) from error
-    except (ArgumentError, TypeError) as error:
-        raise ConfigurationError(f"The database URL can't be used: {_reason(error)}.") from error
-
-
-def _require_file(path: str) -> None:
-    if not Path(path).is_file():
-        remedy = "Check the path; three slashes make it relative to this folder, four absolute."
-        raise ConfigurationError(f"There is no SQLite file {path}.", remedy=remedy)
-
-
-def _reason(error: Exception) -> str:
-    said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    lines = str(said).strip().splitlines()
-    return (lines[0] if lines else type(said).__name__).rstrip(".")

@@ -34,6 +34,8 @@ async def stay(app: Kizami, web: WebAddress | None) -> None:
     """
     with stop_signals() as stop:
         async with _pages(app, web), app.running():
+            if not app.store.is_lasting:
+                log.warning("the database is in memory: jobs and schedules are forgotten when this process ends")
             log.info("app %s is running", app.name)
             await stop.wait()
     log.info("app %s has stopped", app.name)

@@ -10,18 +10,23 @@ import typer
 
 from kizami.cli.exit_codes import ExitCode
 from kizami.cli.loading import AppPlace
+from kizami.cli.numbers import require_within
 from kizami.cli.opened import with_open_app
 from kizami.cli.printing import AsJson, notice, print_json, print_line
 from kizami.cli.waiting import wait_for_end
 from kizami.core.errors import InvalidInputError
 from kizami.core.states import JobState
-from kizami.core.times import format_local, to_datetime
+from kizami.core.times import format_local, to_datetime, to_epoch_ms
 from kizami.store.protocol import FireOutcome
 
 if TYPE_CHECKING:
     from kizami.app.app import Kizami
     from kizami.store.protocol import FireRecord, Job
 
+WAIT_MAX: Final = 2_592_000
+_OPTION: Final = "--scheduled-time"
+_DIGITS_MAX: Final = 18
+_SHOWN_MAX: Final = 100
 _HANDLED: Final = frozenset(
     {
         FireOutcome.FIRED,
@@ -43,14 +48,22 @@ def tick(
     ] = None,
     manual: Annotated[bool, typer.Option("--manual", help="Fire once now, beside the plan.")] = False,
     wait: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Wait for the job's end; exit 1 unless it completed.", min=0)
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Wait for the job's end; exit 1 unless it completed. 0 to 2592000.",
+            min=0,
+            max=WAIT_MAX,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fire one tick of a schedule and return after commit. A tick delivered again is a duplicate, and exits 0."""
     at = None if scheduled_time is None else read_instant(scheduled_time)
     if manual and at is not None:
-        raise InvalidInputError("--manual fires now.", remedy="Leave out --scheduled-time.", path="--scheduled-time")
+        raise InvalidInputError("--manual fires now.", remedy="Leave out --scheduled-time.", path=_OPTION)
+    if wait is not None:
+        require_within("--wait", wait, 0, WAIT_MAX)
     done = with_open_app(place, lambda app: _tick(app, name, at, manual=manual, wait=wait))
     if as_json:
         print_json(done.to_json())
@@ -99,18 +112,18 @@ class Done:
 
 def read_instant(text: str) -> datetime:
     """Return an instant from ISO 8601 or epoch milliseconds. Raises InvalidInputError."""
-    if text.isascii() and text.isdecimal():
-        return to_datetime(int(text))
+    if text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX:
+        return to_datetime(int(text), name=_OPTION)
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
         remedy = "Write it as 2026-03-08T09:00:00Z, or as epoch milliseconds."
-        message = f"--scheduled-time is {text!r}, not an instant."
-        raise InvalidInputError(message, remedy=remedy, path="--scheduled-time") from error
+        message = f"{_OPTION} is {text[:_SHOWN_MAX]!r}, not an instant."
+        raise InvalidInputError(message, remedy=remedy, path=_OPTION) from error
     if at.tzinfo is None:
-        message = f"--scheduled-time {text} has no offset from UTC, so it names no instant."
-        raise InvalidInputError(message, remedy="Add Z or an offset as in +09:00.", path="--scheduled-time")
-    return at
+        message = f"{_OPTION} {text} has no offset from UTC, so it names no instant."
+        raise InvalidInputError(message, remedy="Add Z or an offset as in +09:00.", path=_OPTION)
+    return to_datetime(to_epoch_ms(at, name=_OPTION), name=_OPTION)
 
 
 async def _tick(app: Kizami, name: str, at: datetime | None, *, manual: bool, wait: float | None) -> Done:

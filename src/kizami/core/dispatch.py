@@ -102,6 +102,8 @@ def stop_of(view: ShardView, started: int = 0) -> Stop | None:
 
 def admit(views: Sequence[ShardView], limit: int) -> Admission:
     """Choose up to `limit` jobs, in the order of dispatch over all shards, within every limit."""
+    if len(views) == 1 and all(candidate[3] is None for candidate in views[0].candidates):
+        return _admit_unkeyed(views[0], limit)
     walk = _Walk(views)
     again = limit > 0 and walk.go(limit)
     buckets = {
@@ -111,6 +113,16 @@ def admit(views: Sequence[ShardView], limit: int) -> Admission:
     }
     stops = {view.shard_key: stop for view, stop in zip(views, walk.stops, strict=True) if stop is not None}
     return Admission(tuple(walk.admitted), tuple(walk.blocked), buckets, stops, again)
+
+
+def _admit_unkeyed(view: ShardView, limit: int) -> Admission:
+    """Choose in one shard whose candidates have no keys: as `_Walk` does, but they need no look one by one."""
+    count = min(limit, room(view), len(view.candidates))
+    admitted = tuple([candidate[2] for candidate in view.candidates[:count]])
+    stop = stop_of(view, count)
+    buckets = {view.shard_key: view.bucket.take(count)} if view.bucket is not None and count else {}
+    again = view.more and stop is None and count < limit
+    return Admission(admitted, (), buckets, {} if stop is None else {view.shard_key: stop}, again)
 
 
 class _Walk:

@@ -7,6 +7,7 @@ from typing import Final
 
 from kizami.core.errors import DefinitionError, InvalidInputError
 
+_SHOWN_MAX: Final = 200
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _BINDING: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 _TIMED: Final = re.compile(r"(?P<hex>[0-9a-f]{12})[0-9a-f]{16}|.*-(?P<planned>[0-9]{10,15})(-[0-9]+-manual)?", re.ASCII)
@@ -46,7 +47,9 @@ def split_job_id(value: str) -> tuple[str, int, str]:
     match = _JOB_ID.fullmatch(value)
     if match is None:
         raise InvalidInputError(
-            f"{value!r} is not a job id.", remedy="A job id reads <binding>#<shard>:<local id>.", path="id"
+            f"{value[:_SHOWN_MAX]!r} is not a job id.",
+            remedy="A job id reads <binding>#<shard>:<local id>; write the # as %23 in an address.",
+            path="job_id",
         )
     return match["binding"], int(match["shard"]), match["local"]
 

@@ -83,6 +83,8 @@ class JobOptions:
 
     def changed(self, owner: str, changes: OptionChanges) -> JobOptions:
         """Return these options with `changes` applied; raise DefinitionError or UnsupportedError naming `owner`."""
+        if not changes:
+            return self
         values: dict[str, Any] = dict(changes)
         for name in values:
             if name in UNSUPPORTED:

@@ -58,18 +58,18 @@ class PayloadType:
             )
         return text
 
+    def meaning(self, value: object) -> str:
+        """Return the payload as JSON that every process writes alike, sets and keys in order. Raises PayloadError."""
+        plain = json.loads(self.encode(value))
+        checked = self._adapter.dump_python(self._adapter.validate_python(value), warnings=False)
+        return json.dumps(_in_order(checked, plain), sort_keys=True)
+
     def schema(self) -> str | None:
         """Return the JSON Schema of the type as text, None where it has none (a type with code of its own)."""
         try:
             return json.dumps(self._adapter.json_schema(), separators=(",", ":"), sort_keys=True)
         except PydanticUserError:
             return None
-
-    def meaning(self, value: object) -> str:
-        """Return the payload as JSON that every process writes alike, sets and keys in order. Raises PayloadError."""
-        plain = json.loads(self.encode(value))
-        checked = self._adapter.dump_python(self._adapter.validate_python(value), warnings=False)
-        return json.dumps(_in_order(checked, plain), sort_keys=True)
 
     def decode(self, text: str) -> Any:
         """Return the payload that `encode` wrote. Raises PayloadError if it doesn't fit the type any more."""

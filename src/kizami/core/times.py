@@ -12,6 +12,7 @@ MS_PER_SECOND = 1000
 MS_PER_DAY = 86_400_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_PER_DAY = 86_400
+_SHOWN_BELOW = 10**30
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -36,9 +37,12 @@ def to_epoch_s(at: datetime, *, name: str = "time") -> int:
     return since.days * _SECONDS_PER_DAY + since.seconds
 
 
-def to_datetime(at_ms: EpochMs, zone: TimeZone | None = None) -> datetime:
-    """Return an instant as an aware datetime in a zone, UTC by default. Raises InvalidInputError out of its years."""
-    at_s, milliseconds = divmod(_checked(at_ms), MS_PER_SECOND)
+def to_datetime(at_ms: EpochMs, zone: TimeZone | None = None, *, name: str = "time") -> datetime:
+    """Return an instant as an aware datetime in a zone, UTC by default.
+
+    Raises InvalidInputError, naming the value as `name`, out of the years that have local times.
+    """
+    at_s, milliseconds = divmod(_checked(at_ms, name), MS_PER_SECOND)
     at = datetime.fromtimestamp(at_s, UTC if zone is None else zone.tzinfo)
     return at.replace(microsecond=milliseconds * 1000) if milliseconds else at
 
@@ -79,11 +83,12 @@ def format_offset(offset_s: int) -> str:
     return f"{shown}:{seconds:02}" if seconds else shown
 
 
-def _checked(at_ms: EpochMs) -> EpochMs:
+def _checked(at_ms: EpochMs, name: str) -> EpochMs:
     """Return the instant itself if it lies in the years that have local times."""
     if not BEGINNING_S <= at_ms // MS_PER_SECOND < END_S:
-        message = f"The instant {at_ms} ms is outside the years 1 to 9999."
-        raise _refusal(message, "Give milliseconds since 1970, UTC.", "at_ms")
+        shown = f" {at_ms} ms" if abs(at_ms) < _SHOWN_BELOW else ""
+        message = f"{name}{shown} is outside the years 1 to 9999."
+        raise _refusal(message, "Give milliseconds since 1970, UTC.", name)
     return at_ms
 
 

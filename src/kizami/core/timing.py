@@ -8,6 +8,7 @@ epoch milliseconds, UTC. Cron timings ignore the anchor.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, assert_never
@@ -20,11 +21,13 @@ from kizami.core.times import MS_PER_SECOND, EpochMs, to_ms
 from kizami.core.zone import TimeZone, load_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from kizami.core.local_minutes import LocalMinutes
 
 INTERVAL_MS_MIN = 1000
+INTERVAL_MS_MAX = 36_500 * 86_400_000
+"""Past it, planned times would leave the years that have local times."""
 EXPRESSIONS_MAX = 50
 
 
@@ -58,6 +61,9 @@ class IntervalTiming:
         if type(self.every_ms) is not int or self.every_ms < INTERVAL_MS_MIN:
             message = f"every is {self.every_ms!r}, not a whole number of milliseconds of at least {INTERVAL_MS_MIN}."
             raise DefinitionError(message, remedy="Give timedelta(seconds=1) or more.", every=self.every_ms)
+        if self.every_ms > INTERVAL_MS_MAX:
+            message = "every is longer than 100 years."
+            raise DefinitionError(message, remedy="Give timedelta(days=36_500) or less.", every=self.every_ms)
 
 
 Timing = CronTiming | IntervalTiming
@@ -75,7 +81,10 @@ class Misfire(NamedTuple):
 
 def cron_timing(expressions: str | Iterable[str], time_zone: str = "UTC") -> CronTiming:
     """Return the timing of one expression or several. Raises CronError or TimeZoneError."""
-    texts = (expressions,) if isinstance(expressions, str) else expressions
+    texts: object = (expressions,) if isinstance(expressions, str) else expressions
+    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+        message = f"cron is of type {type(expressions).__name__}, not text."
+        raise CronError(message, remedy='Give "0 9 * * 1-5", or a list of such.')
     return CronTiming(tuple(parse_cron(text) for text in texts), load_zone(time_zone))
 
 

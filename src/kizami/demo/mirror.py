@@ -38,6 +38,7 @@ def make_app(
     app = Kizami(APP, database_url=database_url(folder), settings=SHORT_WINDOWS)
     source = Source(str(folder / "checks.db"))
     slack = Slack()
+    slack.sdk()  # loads what the first call needs, while a spare worker still waits
     slack.on_phase = on_phase
     board = StatusBoard(slack, "services", channel=STATUS, title="Services")
     notices = Deliveries(slack, channel=ALERTS, batch=BATCH, lookup=lookup, history_lag=timedelta(milliseconds=200))

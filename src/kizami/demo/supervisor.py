@@ -14,19 +14,31 @@ from typing import TYPE_CHECKING, Final
 from kizami.core.errors import KizamiError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kizami.sandbox.hooks import Call
 
 SANDBOX_TOKEN: Final = "xoxb-sandbox"  # noqa: S105 - the stand-in's token opens nothing
+STOP_SECONDS: Final = 15.0
+"""Longer than a worker's own grace times."""
 PHASES: Final = ("before_send", "sent", "accepted", "answered", "between_items")
 """Before the send; sent, not accepted; accepted, not answered; answered, not marked; between two items."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One kill; `acceptance` is the number of the sandbox's entry whose answer it forestalled."""
+
+    phase: str
+    acceptance: int | None = None
+
+
 @dataclass(slots=True)
 class KillPlan:
-    """Which phases the worker is still to be killed at, in order."""
+    """Which phases the worker is still to be killed at, in order, and the log of the kills that were made."""
 
     phases: list[str]
-    done: Counter[str] = field(default_factory=Counter)
+    kills: list[Kill] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
@@ -40,76 +52,122 @@ class KillPlan:
     @property
     def total(self) -> int:
         """Return how many kills the whole plan has."""
-        return len(self.phases) + self.done.total()
+        return len(self.phases) + len(self.kills)
+
+    @property
+    def by_phase(self) -> dict[str, int]:
+        """Return how many kills were made in each phase."""
+        done = Counter(kill.phase for kill in self.kills)
+        return {phase: done[phase] for phase in PHASES}
 
     @property
     def wanted(self) -> str | None:
         """Return the phase to kill at next."""
         return self.phases[0] if self.phases else None
 
-    def count(self) -> None:
+    def count(self, acceptance: int | None = None) -> None:
         """Note that the next kill has happened."""
-        self.done[self.phases.pop(0)] += 1
+        self.kills.append(Kill(self.phases.pop(0), acceptance))
         self.changed.set()
 
 
 class Supervisor:
-    """One worker at a time; a killed one is started again at once."""
+    """One worker at a time, and a spare one; a killed one is followed at once."""
 
-    def __init__(self, arguments: list[str], environment: dict[str, str], log: Path, plan: KillPlan) -> None:
+    def __init__(
+        self,
+        arguments: list[str],
+        environment: dict[str, str],
+        log: Path,
+        plan: KillPlan,
+        on_start: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._command = [sys.executable, "-m", "kizami.demo.worker", *arguments]
         self._environment = os.environ | environment
         self._log = log
+        self._on_start = on_start
         self.plan = plan
         self.process: asyncio.subprocess.Process | None = None
         self._stopping = False
 
     async def run(self) -> None:
         """Keep a worker running until `stop`. Raises KizamiError when one ends by itself."""
-        while not self._stopping:
-            with self._log.open("ab") as log:
-                self.process = await asyncio.create_subprocess_exec(
-                    *self._command,
-                    env=self._environment,
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=log,
-                )
-            await self._follow(self.process)
-            status = await self.process.wait()
-            if not self._stopping and status >= 0:
-                raise KizamiError(f"The worker ended by itself with status {status}.", remedy=f"Read {self._log}.")
+        spare = await self._start()
+        try:
+            while not self._stopping:
+                self.process, spare = spare, await self._start()
+                self._on_start(self.process.pid)
+                await self._follow(self.process)
+                self._require_killed(await self.process.wait())
+        finally:
+            if spare.returncode is None:
+                spare.kill()
+            await spare.wait()
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        """Start a worker that gets ready and waits for its turn, so that a killed one is followed at once."""
+        with self._log.open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                *self._command,
+                env=self._environment,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+            )
+
+    def _require_killed(self, status: int) -> None:
+        if status >= 0 and not self._stopping:
+            raise KizamiError(f"The demo's worker ended by itself with status {status}. {self._last_words()}")
 
     async def stop(self) -> None:
-        """End the worker gracefully."""
+        """End the worker gracefully, by force when that takes too long."""
         self._stopping = True
-        if self.process is not None and self.process.returncode is None:
-            self.process.terminate()
-            await self.process.wait()
+        process = self.process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
 
     async def at_received(self, call: Call) -> None:
-        """Sandbox hook: a post is in, nothing accepted."""
-        del call
-        await self._at("sent")
+        """Sandbox hook: a post is in, nothing accepted; if its sender is killed here, it never is."""
+        if await self._at("sent"):
+            call.drop()
 
     async def at_accepted(self, call: Call) -> None:
         """Sandbox hook: a post is accepted, not answered."""
-        del call
-        await self._at("accepted")
+        await self._at("accepted", None if call.entry is None else call.entry.seq)
+
+    def _last_words(self) -> str:
+        """Return the end of the worker's log: the file itself goes with the demo's folder."""
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return f"The last line of its log: {lines[-1]}" if lines else "Its log is empty."
 
     async def _follow(self, process: asyncio.subprocess.Process) -> None:
+        """Tell a worker that it is its turn, and answer what it says until it ends."""
         said, answers = process.stdout, process.stdin
-        while said is not None and answers is not None and (line := await said.readline()):
+        if said is None or answers is None:
+            return
+        if self._stopping:  # `stop` came in between, and met the worker before
+            process.kill()
+        answers.write(b"\n")
+        while line := await said.readline():
             phase, _, item = line.decode().strip().partition(" ")
             if not item.startswith("board/"):  # repeating an edit is harmless; a notice is what a kill could double
                 await self._at(phase)
             if process.returncode is None:
                 answers.write(b"\n")
 
-    async def _at(self, phase: str) -> None:
+    async def _at(self, phase: str, acceptance: int | None = None) -> bool:
+        """Kill the worker if the plan wants it here; tell whether it was killed."""
         process = self.process
         if phase != self.plan.wanted or process is None or process.returncode is not None or self._stopping:
-            return
+            return False
         process.kill()
-        self.plan.count()
+        self.plan.count(acceptance)
         await process.wait()
+        return True

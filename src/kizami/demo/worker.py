@@ -1,7 +1,7 @@
 """The demo's worker process: `python -m kizami.demo.worker FOLDER --every MS [--no-lookup] [--phases] [--port N]`.
 
-With `--phases` it says each phase of a post on standard output and goes on only when it gets a line back, so that a
-supervisor can kill it exactly there.
+It loads everything and waits for a line, which says that it is its turn. With `--phases` it says each phase of a post
+on standard output and goes on only when it gets a line back, so that a supervisor can kill it exactly there.
 """
 
 from __future__ import annotations
@@ -28,22 +28,29 @@ async def say_phase(phase: str, item: str) -> None:
     """Say where the mirror is, and wait for the word to go on."""
     sys.stdout.write(f"{phase} {item}\n")
     sys.stdout.flush()
-    await asyncio.to_thread(sys.stdin.readline)
+    if not await asyncio.to_thread(sys.stdin.readline):
+        signal.raise_signal(signal.SIGTERM)  # the supervisor is gone
 
 
-async def work(options: argparse.Namespace) -> None:
-    """Run the app until SIGTERM or SIGINT."""
-    app = make_app(
-        options.folder,
-        every=timedelta(milliseconds=options.every),
-        lookup=not options.no_lookup,
-        on_phase=say_phase if options.phases else None,
-    )
+async def work(app: Kizami, options: argparse.Namespace) -> None:
+    """Run the app until SIGTERM, or until its supervisor is gone."""
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    if not options.phases:
+        _stop_at_end_of_input(loop, stop)
     async with app.running(), _pages(app, options.port):
         await stop.wait()
+
+
+def _stop_at_end_of_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop when the supervisor's end of standard input closes: a worker that outlived its demo would keep the port."""
+
+    def end() -> None:
+        loop.remove_reader(sys.stdin)
+        stop.set()
+
+    loop.add_reader(sys.stdin, end)
 
 
 @contextlib.asynccontextmanager
@@ -60,6 +67,7 @@ async def _pages(app: Kizami, port: int | None) -> AsyncIterator[None]:
 
 def main() -> None:
     """Read the options and work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor says when to stop
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=2_000)
@@ -67,7 +75,15 @@ def main() -> None:
     parser.add_argument("--phases", action="store_true")
     parser.add_argument("--port", type=int)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
-    asyncio.run(work(parser.parse_args()))
+    options = parser.parse_args()
+    app = make_app(
+        options.folder,
+        every=timedelta(milliseconds=options.every),
+        lookup=not options.no_lookup,
+        on_phase=say_phase if options.phases else None,
+    )
+    if sys.stdin.readline():
+        asyncio.run(work(app, options))
 
 
 if __name__ == "__main__":

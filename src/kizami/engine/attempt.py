@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from kizami.core.errors import StoreError
 from kizami.core.options import Guarantee
-from kizami.core.outcomes import SNOOZES_MAX, Cancel, Snooze, after_failure, after_unreported_end
-from kizami.core.results import encode_result, shorten_error
-from kizami.core.states import JobState
+from kizami.core.results import shorten_error
+from kizami.engine.child import ChildDiedError, ChildFailedError
+from kizami.engine.child_process import Order
 from kizami.engine.context import JobContext, LeaseLost, enter
 from kizami.engine.lease import HeldLease
+from kizami.engine.performing import RunsIn
+from kizami.engine.reports import Reports
 from kizami.engine.stragglers import settle_stragglers
+from kizami.engine.threads import Call
 from kizami.store.protocol import LeaseFence, Outcome, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Callable
 
+    from kizami.engine.child import Child
+    from kizami.engine.crew import Crew
     from kizami.engine.performing import Performing
-    from kizami.engine.settings import WorkerSettings
-    from kizami.runtime import Runtime
-    from kizami.store.protocol import ClaimedJob, Store
+    from kizami.engine.station import Station
+    from kizami.store.protocol import ClaimedJob
 
 log = logging.getLogger("kizami.job")
+START_MS: Final = 60_000
+"""How long a child process may take to start and to import its performer; the timeout counts from then on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,38 +42,38 @@ class Attempt:
 
     job: ClaimedJob
     performer: Performing
-    store: Store
-    runtime: Runtime
-    settings: WorkerSettings
-    worker_id: str
-    threads: Executor
+    station: Station
+    crew: Crew
     loop: asyncio.AbstractEventLoop
-    started_at: int = 0
-    deadline_boot: int = 0
-    started: bool = False
+    way: RunsIn = field(init=False)
+    deadline_boot: int = field(init=False)
     progress: float | None = None
     beats: int = 0
     beats_written: int = 0
     lease: HeldLease | None = None
-    shutting_down: bool = False
-    _thread_goes_on: bool = False
-    _scope: asyncio.Timeout | None = None
-    _body: asyncio.Future[Any] | None = field(default=None)
+    _reports: Reports = field(init=False)
+    _stop: asyncio.Future[None] = field(init=False)
+    _started: bool = False
+    _cut_off: bool = False
+    _goes_on: bool = False
+    _child: Child | None = None
 
     def __post_init__(self) -> None:
-        clock = self.runtime.clock
-        self.started_at, self.deadline_boot = clock.now_ms(), clock.boot_ms() + self.job.options.timeout_ms
+        clock, timeout_ms = self.station.runtime.clock, self.job.options.timeout_ms
+        self.way = self.crew.way_of(self.performer)
+        self.deadline_boot = clock.boot_ms() + max(timeout_ms, START_MS if self.way == "process" else 0)
+        self._reports = Reports(self.job, self.station.runtime, clock.now_ms())
+        self._stop = self.loop.create_future()
 
     @property
     def is_within_deadline(self) -> bool:
         """Tell whether the worker may still vouch for this job."""
-        return self.runtime.clock.boot_ms() < self.deadline_boot
+        return self.station.runtime.clock.boot_ms() < self.deadline_boot
 
     def break_off(self) -> None:
         """Stop the performer because the worker's grace time is over."""
-        self.shutting_down = True
-        if self._body is not None:
-            self._body.cancel()
+        if not self._stop.done():
+            self._stop.set_result(None)
 
     async def run(self) -> Report | None:
         """Do the attempt and say what became of it; None when the job turned out not to be ours any more."""
@@ -74,153 +81,196 @@ class Attempt:
             return await self._run()
         except StoreError as error:
             log.warning("attempt of %s could not begin: %s", self.job.job_id, error)
-            return self._released()
+            return self._reports.released(started=self._started)
+        except Exception as error:  # our own mistake must not leave the job without a report
+            log.exception("the attempt of %s broke", self.job.job_id)
+            return self._reports.unreported(shorten_error(error)) if self._started else self._reports.failed(error)
         finally:
-            if self.lease is not None and not self._thread_goes_on:
+            if self._child is not None:
+                self.crew.children.give_back(self._child)
+            if self.lease is not None and not self._goes_on:
                 await self._release_lease(self.lease)
 
     async def _run(self) -> Report | None:
         origin = self.job.origin
         if origin is not None and origin.lease is not None and not await self._take_lease(origin.lease):
             log.info("lease held: %s skips (%s)", self.job.job_id, origin.lease)
-            return self._report(JobState.COMPLETED, Outcome.COMPLETED, result='"lease_held"', skipped_by_lease=True)
+            return self._reports.lease_held()
+        if self.way == "process" and (refusal := await self._take_child()) is not None:
+            return refusal
         once = self.job.options.guarantee is Guarantee.AT_MOST_ONCE
-        if once and not await self.store.jobs.start(self.job.key, self.job.claim):
+        if once and not await self.station.store.jobs.start(self.job.key, self.job.claim):
             return None
-        self.started = True
-        return await self._performed()
+        self._started = True
+        body = asyncio.ensure_future(self._call())
+        await self._watch(body)
+        return self._judge(body)
 
-    async def _performed(self) -> Report:
-        """Call the performer and name the way it ended."""
-        try:
-            return self._completed(await self._perform())
-        except LeaseLost:
-            return self._lease_lost()
-        except BaseExceptionGroup as group:
-            return self._lease_lost() if group.subgroup(LeaseLost) is not None else self._failed(group)
-        except TimeoutError as error:
-            return self._timed_out() if self._expired() else self._failed(error)
-        except asyncio.CancelledError:
-            return self._released() if self.shutting_down else self._cancelled()
-        except Exception as error:  # noqa: BLE001 - whatever a performer raises is its attempt's failure
-            return self._failed(error)
+    async def _take_child(self) -> Report | None:
+        """Get a child process ready; return a report when there is none to be had."""
+        taking = asyncio.ensure_future(self.crew.children.take(self.performer.work_for(self.job)))
+        await self._watch(taking)
+        if taking.cancelled():
+            text = f"its child process was not ready within {START_MS} ms"
+            return self._reports.released(started=False) if self._stop.done() else self._reports.failed(text)
+        error = taking.exception()
+        if error is not None:
+            return self._reports.failed(f"its child process could not get ready: {_text_of(error)}")
+        self._child = taking.result()
+        clock = self.station.runtime.clock
+        self.deadline_boot, self._reports.started_at = self._full_timeout(), clock.now_ms()
+        return None
 
-    async def _perform(self) -> object:
-        context = JobContext(
-            self.job,
-            self.store,
-            self.runtime,
-            self.worker_id,
-            self.lease,
-            _move_deadline=self._move_deadline,
-            _deadline_ms=lambda: self.runtime.clock.now_ms() + self.deadline_boot - self.runtime.clock.boot_ms(),
-        )
-        remaining = (self.deadline_boot - self.runtime.clock.boot_ms()) / 1000
-        async with asyncio.timeout(remaining) as self._scope:
-            self._body = asyncio.ensure_future(self._call(context))
-            if self.shutting_down:
-                self._body.cancel()
-            return await self._body
+    async def _watch(self, body: asyncio.Future[Any]) -> None:
+        """Wait for the end of a call, or cancel it at its deadline or when the worker stops."""
+        while not body.done() and not self._stop.done() and (left_ms := self._left_ms()) > 0:
+            await asyncio.wait({body, self._stop}, timeout=left_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
+        if body.done():
+            return
+        self._cut_off = True
+        body.cancel()
+        await asyncio.wait({body}, timeout=self._settle_seconds)
+        if not body.done():
+            self._give_up(body)
 
-    async def _call(self, context: JobContext) -> object:
+    def _give_up(self, body: asyncio.Future[Any]) -> None:
+        """Wait no longer for code that ignores its cancellation."""
+        self._goes_on = True
+        body.add_done_callback(partial(_forget, self.crew.overstays.begin("loop")))
+        log.error("%s: code of it ignores its cancellation and goes on", self.job.job_id)
+
+    async def _call(self) -> object:
+        context = self._context()
         enter(context)
         try:
-            if self.performer.is_async:
-                return await cast("Awaitable[object]", self.performer.call(self.job.payload, context))
-            return await self._call_beside(context)
+            value = await self._called(context)
+            return await value if inspect.isawaitable(value) else value
         except (SystemExit, KeyboardInterrupt) as error:  # the performer's end, not the worker's
             raise RuntimeError(f"the performer raised {type(error).__name__}({error})") from error
         finally:
-            await settle_stragglers(context)
+            await settle_stragglers(context, self._settle_seconds, self._give_up)
 
-    async def _call_beside(self, context: JobContext) -> object:
+    async def _called(self, context: JobContext) -> object:
+        match self.way:
+            case "loop":
+                return self.performer.call(self.job.payload, context)
+            case "thread":
+                return await self._call_in_thread(Call(partial(self.performer.call, self.job.payload, context)))
+            case "process":
+                return await self._call_in_process()
+
+    async def _call_in_thread(self, call: Call[object]) -> object:
         """Call a synchronous performer; when it is given up, its thread goes on and the lease must stay taken."""
         try:
-            return await self.loop.run_in_executor(self.threads, self._call_in_thread, context)
+            return await self.crew.threads.call(call)
         except asyncio.CancelledError:
-            self._thread_goes_on = True
+            end = self.crew.overstays.begin("thread")
+            self._goes_on = call.give_up(end)
+            if not self._goes_on:
+                end()
             raise
 
-    def _call_in_thread(self, context: JobContext) -> object:
-        enter(context)
+    async def _call_in_process(self) -> object:
+        """Call a performer in its child process; when it is given up, the process is killed."""
+        assert self._child is not None  # noqa: S101 - taken before the job was started
+        fence = self.lease.fence if self.lease else None
+        work = self.performer.work_for(self.job)
+        order = Order(work, self.job, self.station.worker_id, fence, self.deadline_boot)
         try:
-            return self.performer.call(self.job.payload, context)
-        finally:
-            enter(None)
+            return await self.crew.threads.call(Call(partial(self._child.perform, order, self._move_deadline)))
+        except asyncio.CancelledError:
+            self._child.kill()
+            raise
+
+    def _judge(self, body: asyncio.Future[Any]) -> Report:
+        """Name the way a call ended."""
+        error = None if not body.done() or body.cancelled() else body.exception()
+        if _is_lease_lost(error):
+            return self._reports.lease_lost()
+        if self._cut_off and (error is not None or not body.done() or body.cancelled()):
+            return self._cut_short(error)
+        if body.cancelled():
+            return self._reports.failed("CancelledError: the performer was cancelled")
+        if isinstance(error, ChildDiedError):
+            return self._reports.unreported(str(error))
+        if error is not None:
+            return self._reports.failed(_text_of(error))
+        return self._reports.completed(body.result())
+
+    def _cut_short(self, error: BaseException | None) -> Report:
+        if self._stop.done():
+            return self._reports.released(started=self._started)
+        text = f"timed out after {self.job.options.timeout_ms} ms"
+        if error is not None and not isinstance(error, TimeoutError):
+            text = f"{text}; then it raised {_text_of(error)}"
+        match self.way:
+            case "process":
+                return self._reports.unreported(f"{text}; its process was killed", Outcome.TIMED_OUT)
+            case "thread":
+                return self._reports.unreported(f"{text}; its thread may still be running", Outcome.TIMED_OUT)
+            case "loop" if self._goes_on:
+                return self._reports.unreported(f"{text}; it ignores its cancellation", Outcome.TIMED_OUT)
+            case "loop":
+                return self._reports.failed(text, Outcome.TIMED_OUT)
+
+    def _context(self) -> JobContext:
+        clock = self.station.runtime.clock
+        return JobContext(
+            self.job,
+            self.station.store,
+            self.station.runtime,
+            self.station.worker_id,
+            self.lease,
+            _move_deadline=self._move_deadline,
+            _deadline_ms=lambda: clock.now_ms() + self._left_ms(),
+        )
 
     async def _take_lease(self, name: str) -> bool:
-        fence = LeaseFence(name, self.runtime.entropy.token())
-        settings = self.settings.lease
-        taken = await self.store.leases.acquire(
-            self.job.app, name, fence.run_id, self.job.job_id, self.worker_id, settings.stale_ms
+        station, settings = self.station, self.station.settings.lease
+        fence = LeaseFence(name, station.runtime.entropy.token())
+        taken = await station.store.leases.acquire(
+            self.job.app, name, fence.run_id, self.job.job_id, station.worker_id, settings.stale_ms
         )
         if taken:
-            self.lease = HeldLease(self.job.app, fence, self.store.leases, self.runtime.clock, settings)
+            self.lease = HeldLease(self.job.app, fence, station.store.leases, station.runtime.clock, settings)
         return taken
 
     async def _release_lease(self, lease: HeldLease) -> None:
         try:
-            await self.store.leases.release(self.job.app, lease.fence)
+            await self.station.store.leases.release(self.job.app, lease.fence)
         except StoreError as error:
             log.warning("lease %s could not be released, it ends by silence: %s", lease.fence.name, error)
 
     def _move_deadline(self, progress: float | None) -> None:
-        self.deadline_boot = self.runtime.clock.boot_ms() + self.job.options.timeout_ms
+        """Take note of a heartbeat, from whatever thread."""
+        self.deadline_boot = self._full_timeout()
         self.progress = progress if progress is not None else self.progress
         self.beats += 1
-        self.loop.call_soon_threadsafe(self._reschedule)
 
-    def _reschedule(self) -> None:
-        scope = self._scope
-        if scope is not None and not scope.expired() and self._body is not None and not self._body.done():
-            remaining = (self.deadline_boot - self.runtime.clock.boot_ms()) / 1000
-            scope.reschedule(self.loop.time() + max(0.0, remaining))
+    def _full_timeout(self) -> int:
+        return self.station.runtime.clock.boot_ms() + self.job.options.timeout_ms
 
-    def _expired(self) -> bool:
-        return self._scope is not None and self._scope.expired()
+    def _left_ms(self) -> int:
+        return self.deadline_boot - self.station.runtime.clock.boot_ms()
 
-    def _completed(self, value: object) -> Report:
-        match value:
-            case Cancel(reason):
-                return self._report(JobState.CANCELLED, Outcome.CANCELLED, error=shorten_error(reason) or None)
-            case Snooze(delay_ms) if self.job.snoozes < SNOOZES_MAX:
-                return self._report(JobState.SCHEDULED, Outcome.SNOOZED, delay_ms=delay_ms, uses_attempt=False)
-            case Snooze():
-                return self._failed(f"snoozed more than {SNOOZES_MAX} times in a row")
-            case _:
-                result, note = encode_result(value)
-                return self._report(JobState.COMPLETED, Outcome.COMPLETED, result=result, result_note=note)
+    @property
+    def _settle_seconds(self) -> float:
+        """What a cancelled performer gets to end: so little that its report comes before the reaper and the stop."""
+        return min(self.station.settings.grace_ms, self.station.settings.stop_ms) / 2000
 
-    def _failed(self, error: BaseException | str, outcome: Outcome = Outcome.FAILED) -> Report:
-        job, text = self.job, shorten_error(error)
-        after = after_failure(
-            job.attempt, job.attempts_allowed, job.retries, job.options.backoff, self.runtime.entropy.fraction()
-        )
-        log.error("attempt %d of %s failed: %s", job.attempt, job.job_id, text)
-        return self._report(after.state, outcome, delay_ms=after.delay_ms, error=text)
 
-    def _lease_lost(self) -> Report:
-        return self._report(JobState.COMPLETED, Outcome.COMPLETED, result='"lease_lost"')
+def _forget(end: Callable[[], None], late: asyncio.Future[Any]) -> None:
+    """Take no notice of a late answer, but of the end."""
+    end()
+    if not late.cancelled():
+        late.exception()
 
-    def _cancelled(self) -> Report:
-        return self._timed_out() if self._expired() else self._failed("CancelledError: the performer was cancelled")
 
-    def _timed_out(self) -> Report:
-        text = f"timed out after {self.job.options.timeout_ms} ms"
-        unknowable = not self.performer.is_async and self.job.options.guarantee is Guarantee.AT_MOST_ONCE
-        if unknowable:
-            log.error("attempt %d of %s %s", self.job.attempt, self.job.job_id, text)
-            return self._report(JobState.STALLED, Outcome.STALLED, error=f"{text}; its thread may still be running")
-        return self._failed(text, Outcome.TIMED_OUT)
+def _is_lease_lost(error: BaseException | None) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup(LeaseLost) is not None
+    return isinstance(error, LeaseLost)
 
-    def _released(self) -> Report:
-        state = after_unreported_end(self.job.options.guarantee, started=self.started)
-        if state is JobState.STALLED:
-            return self._report(state, Outcome.STALLED, error="the worker was stopped while it ran")
-        return self._report(state, Outcome.RELEASED, uses_attempt=False)
 
-    def _report(self, state: JobState, outcome: Outcome, **more: Any) -> Report:
-        ended_at = max(self.started_at, self.runtime.clock.now_ms())
-        return Report(
-            self.job.key, self.job.claim, state, outcome, started_at=self.started_at, ended_at=ended_at, **more
-        )
+def _text_of(error: BaseException) -> str:
+    return str(error) if isinstance(error, ChildFailedError | ChildDiedError) else shorten_error(error)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from contextvars import ContextVar
+import weakref
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kizami.core.errors import ConfigurationError
 from kizami.core.progress import clamp_progress
@@ -43,7 +45,7 @@ class JobContext:
     """The job being performed.
 
     `deadline` moves with each heartbeat. `idempotency_key` is the same for every attempt of a job: give it to systems
-    that accept one.
+    that accept one. `tasks` are those that the performer started and that have not been collected yet.
     """
 
     job: ClaimedJob
@@ -53,6 +55,7 @@ class JobContext:
     lease: HeldLease | None = None
     _move_deadline: Callable[[float | None], None] = field(default=_ignore)
     _deadline_ms: Callable[[], int] = field(default=lambda: 0)
+    tasks: weakref.WeakSet[asyncio.Task[Any]] = field(default_factory=weakref.WeakSet, repr=False)
 
     @property
     def job_id(self) -> str:
@@ -129,3 +132,8 @@ def enter(context: JobContext | None) -> None:
 def current_or_none() -> JobContext | None:
     """Return the job that the calling code runs in, or None."""
     return _current.get()
+
+
+def job_of(context: Context) -> JobContext | None:
+    """Return the job that a set of context variables belongs to, or None."""
+    return context.get(_current)

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kizami.engine.performing import Scheduled
-    from kizami.engine.settings import WorkerSettings
+    from kizami.engine.station import Station
     from kizami.engine.waker import Waker
-    from kizami.runtime import Clock
-    from kizami.store.protocol import DueSchedule, FireRecord, ScheduleStore
+    from kizami.store.protocol import DueSchedule, FireRecord
 
 log = logging.getLogger("kizami.scheduler")
 DUE_MAX: Final = 500
@@ -45,20 +44,16 @@ class Firer:
 
     def __init__(
         self,
-        app: str,
-        worker_id: str,
+        station: Station,
         schedules: Mapping[str, Scheduled],
-        store: ScheduleStore,
-        clock: Clock,
-        settings: WorkerSettings,
         waker: Waker,
     ) -> None:
-        self._app = app
-        self._worker_id = worker_id
+        self._app = station.app
+        self._worker_id = station.worker_id
+        self._store = station.store.schedules
+        self._clock = station.runtime.clock
+        self._settings = station.settings
         self._schedules = schedules
-        self._store = store
-        self._clock = clock
-        self._settings = settings
         self._waker = waker
         self._standing = Registration(0, Editions(0, 0), {}, ())
         self._newer_went_boot: int | None = None

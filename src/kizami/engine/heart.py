@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kizami.engine.attempt import Attempt
-    from kizami.engine.settings import WorkerSettings
-    from kizami.runtime import Clock
-    from kizami.store.protocol import Store
+    from kizami.engine.station import Station
 
 log = logging.getLogger("kizami.worker")
 
@@ -22,20 +20,13 @@ log = logging.getLogger("kizami.worker")
 class Heart:
     """Vouches for the worker's jobs that are within their own deadline, and beats their leases."""
 
-    def __init__(
-        self,
-        worker_id: str,
-        store: Store,
-        clock: Clock,
-        settings: WorkerSettings,
-        attempts: Callable[[], tuple[Attempt, ...]],
-    ) -> None:
-        self._worker_id = worker_id
-        self._store = store
-        self._clock = clock
-        self._settings = settings
+    def __init__(self, station: Station, attempts: Callable[[], tuple[Attempt, ...]]) -> None:
+        self._worker_id = station.worker_id
+        self._store = station.store
+        self._clock = station.runtime.clock
+        self._settings = station.settings
         self._attempts = attempts
-        self._vouched_boot = clock.boot_ms()
+        self._vouched_boot = self._clock.boot_ms()
 
     @property
     def period_seconds(self) -> float:

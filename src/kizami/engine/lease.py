@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kizami.core.errors import StoreError
+from kizami.core.errors import DefinitionError, StoreError
 from kizami.store.protocol import LeaseFence
 
 if TYPE_CHECKING:
@@ -22,6 +22,13 @@ class LeaseSettings:
 
     beat_ms: int = 120_000
     stale_ms: int = 600_000
+
+    def __post_init__(self) -> None:
+        """Refuse what would abandon every lease at once. Raises DefinitionError naming the field."""
+        for name, value in (("beat_ms", self.beat_ms), ("stale_ms", self.stale_ms)):
+            if type(value) is not int or value < 1:
+                remedy = "Give whole milliseconds from 1 on."
+                raise DefinitionError(f"LeaseSettings: {name} is {value!r}.", remedy=remedy, field=name)
 
 
 @dataclass(slots=True)

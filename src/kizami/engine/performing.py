@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from kizami.core.times import EpochMs
 from kizami.engine.context import JobContext
-from kizami.store.protocol import NewJob, ScheduleDefinition
+from kizami.store.protocol import ClaimedJob, NewJob, ScheduleDefinition
+
+RunsIn = Literal["loop", "thread", "process"]
+"""Where a performer is called: async ones on the event loop, the others in a thread or a child process."""
+
+
+class Work(Protocol):
+    """How a child process finds a performer: small, picklable, and equal for the same performer."""
+
+    def load(self) -> Callable[[str, JobContext], object]:
+        """Import the performer's module and return what calls it."""
+        ...
 
 
 class Performing(Protocol):
     """A registered performer, as the executor calls it."""
 
     binding: str
-    is_async: bool
+    runs_in: RunsIn
 
     def call(self, payload: str, context: JobContext) -> object:
-        """Call the user's function with the rebuilt payload; an awaitable when `is_async`. Raises PayloadError."""
+        """Call the user's function with the rebuilt payload; an awaitable on the loop. Raises PayloadError."""
+        ...
+
+    def work_for(self, job: ClaimedJob) -> Work:
+        """Return how a child process finds this performer; only for those that run in one."""
         ...
 
 

@@ -11,9 +11,8 @@ from kizami.core.states import JobState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kizami.engine.settings import WorkerSettings
-    from kizami.runtime import Runtime
-    from kizami.store.protocol import Reaped, Store
+    from kizami.engine.station import Station
+    from kizami.store.protocol import Reaped
 
 log = logging.getLogger("kizami.reaper")
 GAP_PERIODS: Final = 5
@@ -28,13 +27,13 @@ class Reaper:
     own absence, so it begins its watch anew.
     """
 
-    def __init__(self, app: str, worker_id: str, store: Store, runtime: Runtime, settings: WorkerSettings) -> None:
-        self._app = app
-        self._worker_id = worker_id
-        self._store = store
-        self._runtime = runtime
-        self._settings = settings
-        self._watching_since = runtime.clock.boot_ms()
+    def __init__(self, station: Station) -> None:
+        self._app = station.app
+        self._worker_id = station.worker_id
+        self._store = station.store
+        self._runtime = station.runtime
+        self._settings = station.settings
+        self._watching_since = self._runtime.clock.boot_ms()
         self._looked_at = self._watching_since
         self._swept_at = self._watching_since
 

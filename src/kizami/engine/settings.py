@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, fields
+from typing import Final
 
+from kizami.core.errors import DefinitionError
 from kizami.engine.lease import LeaseSettings
+
+_AT_LEAST_ONE: Final = frozenset({"concurrency", "reap_ms", "poll_ms", "vouch_ms", "payload_ms", "jobs_per_process"})
+_MOST: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +21,36 @@ class WorkerSettings:
     declare none, where their app doesn't either; other processes on this machine are looked at every `reap_ms`; every
     wait is cut to `poll_ms`, so that a stepped wall clock is noticed; `stop_ms` is what running jobs get at a graceful
     stop; a payload function may take `payload_ms`.
+
+    When `overstays_max` threads go on although their jobs timed out, the worker claims no further synchronous jobs
+    until some end; likewise for async performers that ignore their cancellation. At most `processes` child processes
+    perform jobs (by default as many as there are processors; with 0, threads stand for them); each ends after
+    `jobs_per_process` of them.
     """
 
     concurrency: int = 100
     grace_ms: int = 30_000
-    reap_ms: int = 500
+    reap_ms: int = 1_000
     poll_ms: int = 1_000
     vouch_ms: int = 5_000
     heartbeat_write_ms: int = 5_000
     stop_ms: int = 10_000
     payload_ms: int = 10_000
     retention_ms: int = 7 * 24 * 3_600_000
+    overstays_max: int = 100
+    processes: int = field(default_factory=lambda: os.cpu_count() or 1)
+    jobs_per_process: int = 100
     lease: LeaseSettings = field(default_factory=LeaseSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse what no worker can run by. Raises DefinitionError naming the field."""
+        for one in fields(self):
+            value, least = getattr(self, one.name), int(one.name in _AT_LEAST_ONE)
+            if one.name != "lease" and (type(value) is not int or not least <= value <= _MOST):
+                raise _refusal(one.name, value, f"Give a whole number from {least} to {_MOST:,}.")
+        if not isinstance(self.lease, LeaseSettings):
+            raise _refusal("lease", self.lease, "Give LeaseSettings(...).")
+
+
+def _refusal(name: str, value: object, remedy: str) -> DefinitionError:
+    return DefinitionError(f"WorkerSettings: {name} is {value!r}.", remedy=remedy, field=name)

@@ -4,65 +4,89 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import weakref
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
-from kizami.engine.context import JobContext, current_or_none
+from kizami.engine.context import JobContext, current_or_none, job_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
 
 log = logging.getLogger("kizami.job")
+ROUNDS_MAX: Final = 3
+"""How often new tasks, started by those that were cancelled, are cancelled too."""
 
 
-class TaskLedger:
-    """Remembers which job started which task, through the loop's task factory."""
+class TaskRecorder:
+    """A task factory that notes with each job which tasks it started, and otherwise does what the one before it does.
 
-    def __init__(self) -> None:
-        self._tasks: weakref.WeakKeyDictionary[asyncio.Task[Any], JobContext] = weakref.WeakKeyDictionary()
-        self._previous: Any = None
+    All workers on a loop share one, which leaves with the last of them, unless another factory was put over it
+    meanwhile: that one stays, and this one goes on beneath it without doing harm.
+    """
 
-    def install(self, loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-        """Put the ledger before the loop's own task factory; returns what takes it out again."""
-        self._previous = loop.get_task_factory()
-        loop.set_task_factory(self._make)
-        return lambda: loop.set_task_factory(self._previous)
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.workers = 0
 
-    def left_by(self, context: JobContext) -> list[asyncio.Task[Any]]:
-        """Return the tasks that a job started and that have not ended."""
-        current = asyncio.current_task()
-        return [
-            task
-            for task, owner in list(self._tasks.items())
-            if owner is context and not task.done() and task is not current
-        ]
-
-    def _make(
+    def __call__(
         self,
         loop: asyncio.AbstractEventLoop,
         coroutine: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
         **options: Any,
     ) -> asyncio.Task[Any]:
-        make = self._previous
+        """Make the task."""
+        make = self.inner
         task: asyncio.Task[Any] = (
             asyncio.Task(coroutine, loop=loop, **options) if make is None else make(loop, coroutine, **options)
         )
         owner = current_or_none()
         if owner is not None:
-            self._tasks[task] = owner
+            owner.tasks.add(task)
         return task
 
 
-async def settle_stragglers(context: JobContext) -> None:
-    """Cancel and await what a performer left running."""
-    factory = asyncio.get_running_loop().get_task_factory()
-    ledger = getattr(factory, "__self__", None)
-    if not isinstance(ledger, TaskLedger):
-        return
-    left = ledger.left_by(context)
-    if not left:
-        return
-    log.warning("%s left %d tasks running; they are cancelled before its report", context.job_id, len(left))
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+def record_tasks(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """Note from now on which job starts which task; returns what ends it, in whatever order workers stop."""
+    found = loop.get_task_factory()
+    recorder = found if isinstance(found, TaskRecorder) else TaskRecorder(found)
+    if recorder is not found:
+        loop.set_task_factory(recorder)
+    recorder.workers += 1
+
+    def end() -> None:
+        recorder.workers -= 1
+        if recorder.workers == 0 and loop.get_task_factory() is recorder:
+            loop.set_task_factory(recorder.inner)
+
+    return end
+
+
+async def settle_stragglers(context: JobContext, seconds: float, give_up: Callable[[asyncio.Task[Any]], None]) -> None:
+    """Cancel what a performer left running and await it for so long; `give_up` is called for what still goes on."""
+    for _ in range(ROUNDS_MAX):
+        left = _left_by(context)
+        if not left:
+            return
+        log.warning("%s left %d tasks running; they are cancelled before its report", context.job_id, len(left))
+        for task in left:
+            task.cancel()
+        try:
+            _, stubborn = await asyncio.wait(left, timeout=seconds)
+        finally:
+            for task in left:
+                if not task.done():
+                    give_up(task)
+        if stubborn:
+            return
+
+
+def _left_by(context: JobContext) -> list[asyncio.Task[Any]]:
+    current = asyncio.current_task()
+    return [task for task in _started_by(context) if not task.done() and task is not current]
+
+
+def _started_by(context: JobContext) -> list[asyncio.Task[Any]]:
+    recorded = isinstance(asyncio.get_running_loop().get_task_factory(), TaskRecorder)
+    if sys.version_info >= (3, 12) and not recorded:  # another factory was put over ours: look at every task
+        return [task for task in asyncio.all_tasks() if job_of(task.get_context()) is context]
+    return list(context.tasks)

@@ -12,7 +12,8 @@ from kizami.engine.firer import Firer
 from kizami.engine.heart import Heart
 from kizami.engine.reaper import Reaper
 from kizami.engine.reporter import Reporter
-from kizami.engine.stragglers import TaskLedger
+from kizami.engine.station import Station
+from kizami.engine.stragglers import record_tasks
 from kizami.engine.waker import Waker
 from kizami.runtime import sortable_id
 from kizami.store.protocol import Worker as WorkerRow
@@ -48,16 +49,13 @@ class Worker:
         self._settings = settings
         self._bindings = tuple(sorted(performers))
         self._job_waker, self._tick_waker = Waker(runtime.clock), Waker(runtime.clock)
+        station = Station(app, self.worker_id, store, runtime, settings)
         self._reporter = Reporter(store.jobs, runtime.clock)
-        self._dispatcher = Dispatcher(
-            app, self.worker_id, performers, store, runtime, settings, self._reporter, self._job_waker
-        )
+        self._dispatcher = Dispatcher(station, performers, self._reporter, self._job_waker)
         self._fires = schedules is not None
-        self._firer = Firer(
-            app, self.worker_id, schedules or {}, store.schedules, runtime.clock, settings, self._tick_waker
-        )
-        self._reaper = Reaper(app, self.worker_id, store, runtime, settings)
-        self._heart = Heart(self.worker_id, store, runtime.clock, settings, lambda: self._dispatcher.attempts)
+        self._firer = Firer(station, schedules or {}, self._tick_waker)
+        self._reaper = Reaper(station)
+        self._heart = Heart(station, lambda: self._dispatcher.attempts)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -84,7 +82,7 @@ class Worker:
 
     def _start_loops(self, undo: AsyncExitStack) -> None:
         """Start what a worker does all the time; it ends in the order that lets every job report."""
-        undo.callback(TaskLedger().install(asyncio.get_running_loop()))
+        undo.callback(record_tasks(asyncio.get_running_loop()))
         beat = self._runtime.beat("kizami-heart", self._heart.period_seconds, self._heart.beat)
         undo.push_async_callback(asyncio.to_thread, beat.stop)
         undo.push_async_callback(_end, self._start("reporter", self._reporter.run))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import struct
 from collections.abc import AsyncIterator, Callable
@@ -14,8 +15,9 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from kizami.core.errors import ConfigurationError
+from kizami.core.addresses import not_listening, require_port, unknown_host
 
+_WHAT = "The sandbox"
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -61,14 +63,13 @@ async def listening(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
 
 
 async def _bound(protocol: Callable[[], Connection], host: str, port: int) -> asyncio.Server:
+    require_port(_WHAT, port)
     try:
         return await asyncio.get_running_loop().create_server(protocol, host, port)
+    except (socket.gaierror, ValueError) as error:
+        raise unknown_host(_WHAT, host) from error
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigurationError(
-            f"The sandbox can't listen on {host}:{port}: {reason}.",
-            remedy="Choose another host or port; port 0 is any.",
-        ) from error
+        raise not_listening(_WHAT, host, port, error.errno, os.strerror(error.errno or 0)) from error
 
 
 async def _cancelled(tasks: tuple[asyncio.Task[None], ...]) -> None:

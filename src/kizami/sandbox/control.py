@@ -21,6 +21,7 @@ from kizami.sandbox.settings import ChannelSeed
 from kizami.sandbox.workspace import Channel, Message
 
 _ENTRIES_MAX = 10_000
+_DIGITS_MAX = 18
 _CHANNEL_SEED = TypeAdapter(ChannelSeed)
 Handler = Callable[[Request], Awaitable[object]]
 
@@ -76,7 +77,7 @@ class Control:
 
     async def _log(self, request: Request) -> object:
         query = request.query_params
-        after, limit = _number(query.get("after"), 0), _number(query.get("limit"), 1_000)
+        after, limit = _number("after", query.get("after"), 0), _number("limit", query.get("limit"), 1_000)
         found = self._api.log.calls(query.get("method"), query.get("channel"))
         entries = [asdict(entry) for entry in found if entry.seq > after][: min(limit, _ENTRIES_MAX)]
         return {"entries": entries, "last_seq": self._api.log.last_seq}
@@ -164,11 +165,12 @@ def _arguments(chance: _Chance) -> dict[str, Any]:
     return {"fault": chance.fault, **(chance.model_extra or {})}
 
 
-def _number(text: str | None, default: int) -> int:
-    try:
-        return default if text is None else int(text)
-    except ValueError:
-        raise InvalidInputError(f"{text!r} is not a whole number.", path="query") from None
+def _number(name: str, text: str | None, default: int) -> int:
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX):
+        raise InvalidInputError(f"{name} is {text[:100]!r}.", remedy="Give a whole number from 0 on.", path=name)
+    return int(text)
 
 
 def _shown_channel(channel: Channel) -> dict[str, object]:

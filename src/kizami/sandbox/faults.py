@@ -14,6 +14,9 @@ from typing import Any
 from kizami.core.errors import InvalidInputError
 
 _FRACTION_BITS = 64
+_SECONDS_MAX = 1_000_000
+_OK = 200
+_STATUS_MAX = 599
 _HTML = "<!DOCTYPE html><html><head><title>Error</title></head><body><h1>Something went wrong</h1></body></html>"
 _AUTOMATIC = "automatic"
 
@@ -52,6 +55,22 @@ class Fault:
     gate_s: float = 0.0
     warning: str | None = None
     without_ts: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be carried out."""
+        seconds = {"hold_s": self.hold_s, "late_s": self.late_s, "gate_s": self.gate_s}
+        if isinstance(self.retry_after, int | float):
+            seconds["retry_after"] = self.retry_after
+        for name, value in seconds.items():
+            if not 0 <= value <= _SECONDS_MAX:
+                remedy = f"Give 0 to {_SECONDS_MAX:,} seconds."
+                raise InvalidInputError(f"The fault {self.name} has {name} {value}.", remedy=remedy, path=name)
+        if self.status is not None and not _OK <= self.status <= _STATUS_MAX:
+            remedy = f"Give {_OK} to {_STATUS_MAX}."
+            raise InvalidInputError(f"The fault {self.name} has status {self.status}.", remedy=remedy, path="status")
+        if isinstance(self.retry_after, str) and not (self.retry_after.isascii() and self.retry_after.isprintable()):
+            remedy = "Give printable ASCII."
+            raise InvalidInputError("A Retry-After can't be sent like this.", remedy=remedy, path="header")
 
     @classmethod
     def rate_limited(
@@ -168,8 +187,11 @@ class FaultMix:
 
     def __post_init__(self) -> None:
         chances = [chance for chance, _ in self.chances]
-        if any(chance < 0 for chance in chances) or math.fsum(chances) > 1:
-            raise InvalidInputError(f"The chances {chances} are not shares of one whole.", path="chances")
+        if not all(chance >= 0 for chance in chances) or math.fsum(chances) > 1:
+            remedy = "Give numbers from 0 to 1 whose sum is 1 at most."
+            raise InvalidInputError(
+                f"The chances {chances} are not shares of one whole.", remedy=remedy, path="chances"
+            )
 
     def draw(self, method: str, ordinal: int) -> Fault | None:
         """Return the fault of a method's n-th call."""

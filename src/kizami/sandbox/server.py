@@ -17,7 +17,7 @@ from kizami.sandbox.connection import listening
 from kizami.sandbox.control import Control
 from kizami.sandbox.endpoint import ApiEndpoint
 from kizami.sandbox.faults import Faults
-from kizami.sandbox.guard import ControlGuard, SecurityHeaders
+from kizami.sandbox.guard import ControlGuard, PageGuard, SecurityHeaders, require_private
 from kizami.sandbox.hooks import Hooks
 from kizami.sandbox.log import CallLog
 from kizami.sandbox.pages import Pages
@@ -37,11 +37,12 @@ class Sandbox:
         time = SandboxTime((runtime or SystemRuntime()).clock, self.settings.time_scale)
         self.api = SlackApi(self.settings, time)
         control = Starlette(routes=Control(self.api).routes())
+        pages = Starlette(routes=Pages(self.api, self.settings, time).routes())
         self.app = Starlette(
             routes=[
                 Mount("/api", ApiEndpoint(self.api)),
                 Mount("/sandbox", ControlGuard(control, self.settings.control_token)),
-                *Pages(self.api, self.settings, time).routes(),
+                Mount("/", PageGuard(pages, self.settings.control_token)),
             ],
             middleware=[Middleware(SecurityHeaders)],
         )
@@ -93,8 +94,9 @@ class Sandbox:
         """Serve in the running loop; yields the address when it takes calls, and ends at once.
 
         What was posted stays, so that serving again at the same port is Slack come back. Raises ConfigurationError if
-        the port is taken.
+        the address can't be had, and for one that others can reach unless only who has a secret is answered there.
         """
+        require_private(host, self.settings)
         async with listening(self.app, host, port) as url:
             self.api.address = url
             try:
@@ -112,7 +114,7 @@ def run_sandbox(
 ) -> None:
     """Serve until SIGINT or SIGTERM; `on_ready` is called once, when calls are taken.
 
-    Raises ConfigurationError if the port is taken.
+    Raises ConfigurationError as `Sandbox.serving` does.
     """
     asyncio.run(_run(Sandbox(settings), host, port, on_ready))
 

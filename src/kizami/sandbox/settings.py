@@ -7,10 +7,18 @@ from enum import StrEnum
 from pathlib import Path
 
 from kizami.core.errors import ConfigurationError
+from kizami.core.tokens import is_printable
 
 ALL_SCOPES = frozenset(
     {"channels:history", "channels:join", "channels:read", "chat:write", "groups:history", "groups:read"}
 )
+
+
+TIME_SCALE_MIN = 0.001
+TIME_SCALE_MAX = 1_000_000
+_RATE_MIN = 0.001
+_COUNT_MAX = 1_000_000_000
+_SECONDS_MAX = 1_000_000_000
 
 
 class TokenState(StrEnum):
@@ -120,20 +128,24 @@ class SandboxSettings:
     """How much of its log the sandbox keeps in memory; the log's file has all."""
     log_file: Path | None = None
     control_token: str | None = None
-    """Opens /sandbox/… to other machines; without one only this machine may control."""
+    """Opens the pages and /sandbox/… to who has it, and to nobody else; without one only this machine may control."""
     time_zone: str = "UTC"
     """In which the page shows times."""
 
     def __post_init__(self) -> None:
-        if self.time_scale <= 0:
-            raise _wrong("time_scale", self.time_scale, "Use 1 for real time, 60 to let a minute pass in a second.")
-        if self.edit_window_s is not None and self.edit_window_s < 0:
-            raise _wrong("edit_window_s", self.edit_window_s, "Use None for no limit, 0 to allow no edit.")
-        if self.rates.posts_per_second <= 0 or self.rates.post_burst < 1 or self.rates.window_s <= 0:
-            raise _wrong("rates", self.rates, "Use rate_limited=False for no limits.")
+        _require_within("time_scale", self.time_scale, TIME_SCALE_MIN, TIME_SCALE_MAX)
+        if self.edit_window_s is not None:
+            _require_within("edit_window_s", self.edit_window_s, 0, _SECONDS_MAX)
+        for name, least in (("posts_per_second", _RATE_MIN), ("post_burst", 1), ("window_s", 1)):
+            _require_within(f"rates.{name}", getattr(self.rates, name), least, _COUNT_MAX)
         for name in ("history_page_max", "messages_kept", "entries_kept"):
-            if getattr(self, name) < 1:
-                raise _wrong(name, getattr(self, name), "Use 1 or more.")
+            _require_within(name, getattr(self, name), 1, _COUNT_MAX)
+        if self.control_token is not None and not _is_token(self.control_token):
+            # Not shown: it may be a secret with a typing error.
+            raise ConfigurationError(
+                "SandboxSettings.control_token can't be used.",
+                remedy="Give printable ASCII characters without spaces, or None.",
+            )
         for name, keys in (
             ("channels", [channel.id for channel in self.channels]),
             ("channels", [channel.name for channel in self.channels]),
@@ -145,3 +157,13 @@ class SandboxSettings:
 
 def _wrong(field: str, value: object, remedy: str) -> ConfigurationError:
     return ConfigurationError(f"SandboxSettings.{field} can't be {value!r}.", remedy=remedy)
+
+
+def _require_within(field: str, value: object, least: float, most: float) -> None:
+    """Refuse what is no number between the two; NaN is between none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise _wrong(field, value, f"Use a number from {least:g} to {most:,}.")
+
+
+def _is_token(token: object) -> bool:
+    return isinstance(token, str) and bool(token) and is_printable(token)

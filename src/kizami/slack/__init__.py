@@ -8,6 +8,8 @@ from kizami.slack.dates import local_date
 from kizami.slack.deliveries import Deliveries
 from kizami.slack.delivery_round import DeliveryReport
 from kizami.slack.message import Message, message
+from kizami.slack.user_table import UserTable
+from kizami.slack.user_table_names import UserTableError
 
 __all__ = [
     "BoardOutcome",
@@ -18,6 +20,8 @@ __all__ = [
     "Message",
     "Slack",
     "StatusBoard",
+    "UserTable",
+    "UserTableError",
     "local_date",
     "message",
 ]

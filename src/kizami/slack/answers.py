@@ -27,7 +27,7 @@ def read_failure(method: str, error: Exception) -> SlackError:
     if isinstance(error, SlackApiError):
         return _read_response(method, error.response)
     if isinstance(error, ClientConnectorError | InvalidURL):
-        return NotSent(method, str(error))
+        return NotSent(method, str(error).replace(" ssl:default", ""))  # aiohttp says it of plain HTTP too
     if isinstance(error, TimeoutError):
         return Unclear(method, "timeout")
     if isinstance(error, ClientError | OSError):

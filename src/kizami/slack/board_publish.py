@@ -286,7 +286,7 @@ class _Publish:
 
     def _end_with(self, error: SlackError, *, in_doubt: bool = True) -> BoardOutcome:
         """Say what stopped this publish, to the log and on the board."""
-        self._note = error.message
+        self._note = str(error)  # with the remedy: commands and pages show it
         match error:
             case Unclear() if in_doubt:
                 log.warning("%s is in doubt: %s", self._delivery, error)

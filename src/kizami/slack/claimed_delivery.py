@@ -112,7 +112,12 @@ class ClaimedDelivery:
         try:
             await self._job.require_lease()
             posted = await post(
-                self._round.slack, self._claim.channel, message, self._delivery, intent.attempt, self._claim.item
+                self._round.slack,
+                self._round.settings.channel,
+                message,
+                self._delivery,
+                intent.attempt,
+                self._claim.item,
             )
         except LeaseLost:
             await self._store.settle(self._job.app, self._claim, intent, "not sent: the lease was lost")

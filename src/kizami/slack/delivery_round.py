@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from kizami.engine.context import JobContext
     from kizami.slack.client import Slack
+    from kizami.slack.delivery_queue import DeliveryQueue
     from kizami.slack.history import History
     from kizami.store.protocol import DeliveryClaim, OwedDelivery
 
@@ -54,13 +55,21 @@ class RoundSettings:
 class DeliveryRound:
     """A deliver in progress. Every way out of an item gives its claim back or ends it with the marker."""
 
-    def __init__(self, job: JobContext, slack: Slack, history: History, settings: RoundSettings, until: date) -> None:
+    def __init__(
+        self,
+        job: JobContext,
+        slack: Slack,
+        history: History,
+        settings: RoundSettings,
+        until: date,
+        queue: DeliveryQueue | None = None,
+    ) -> None:
         self.job = job
         self.slack = slack
         self.history = history
         self.settings = settings
         self._until = until
-        self.store = job.store.deliveries
+        self.store: DeliveryQueue = job.store.deliveries if queue is None else queue
         self.unclear_in_a_row = 0
         self.unknown_in_a_row = 0
         self.report = DeliveryReport()

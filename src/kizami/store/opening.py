@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kizami.store.protocol import Store
 
 _POSTGRES: Final = ("postgresql", "postgres")
-_FORMS: Final = "sqlite:///kizami.db (sqlite:////absolute/path.db) or postgresql://user@host/database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,8 @@ def store_at(url: str, runtime: Runtime) -> Store:
         except ImportError as error:
             raise _without_driver(error) from error
         return PostgresStore(place_of(url))
-    from kizami.store.sqlite.store import SqliteStore, path_of  # noqa: PLC0415 - as above
+    from kizami.store.sqlite.store import SqliteStore  # noqa: PLC0415 - as above
+    from kizami.store.sqlite.url import path_of  # noqa: PLC0415 - as above
 
     return SqliteStore(path_of(url), runtime)
 
@@ -63,13 +63,9 @@ def migrations_of(url: str, runtime: Runtime) -> Migrations:
     return sqlite_migrations(url, runtime.clock)
 
 
-def _is_postgres(url: str) -> bool:
-    """Tell which of the two it is. Raises ConfigurationError for neither, without showing the URL."""
-    scheme = url.partition(":")[0]
-    if scheme in _POSTGRES or scheme == "sqlite":
-        return scheme in _POSTGRES
-    named = f"A database URL that begins with {scheme}:" if url.startswith(f"{scheme}:") else "The database URL"
-    raise ConfigurationError(f"{named} is not supported.", remedy=f"Set KIZAMI_DATABASE_URL to {_FORMS}.")
+def _is_postgres(url: object) -> bool:
+    """Tell which of the two it is; what is neither, the reader of SQLite's URLs refuses."""
+    return isinstance(url, str) and url.partition("://")[0].lower() in _POSTGRES
 
 
 def _without_driver(error: ImportError) -> ConfigurationError:

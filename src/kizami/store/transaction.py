@@ -5,7 +5,7 @@ Rooms are written once against this; each store brings the text of the statement
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -74,6 +74,10 @@ class Transaction(Protocol):
         `pieces`, constants of the room, fill what stands in braces. Raises InvalidInputError for a value that not
         every store keeps, and StoreError.
         """
+        ...
+
+    def tuples(self, statement: Statement, facts: Mapping[str, Any], /) -> Iterable[tuple[Any, ...]]:
+        """Run a named statement with many rows, which are read by place only."""
         ...
 
     def execute_many(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> int:

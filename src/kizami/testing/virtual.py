@@ -75,10 +75,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now_s = target
 
     def _call(self, answer: asyncio.Future[Any], call: Callable[[], Any]) -> None:
+        value: Any = None
+        error: BaseException | None = None
         try:
-            value, error = call(), None
+            value = call()
+        except StopIteration as raised:  # no future takes it
+            error = RuntimeError(f"the function raised {raised!r}")
         except BaseException as raised:  # noqa: BLE001 - whatever a thread raises belongs to who awaits it
-            value, error = None, raised
+            error = raised
         self.call_soon_threadsafe(self._answer, answer, value, error)
 
     def _answer(self, answer: asyncio.Future[Any], value: object, error: BaseException | None) -> None:

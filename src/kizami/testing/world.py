@@ -72,6 +72,7 @@ class World:
         """Open the store and start a worker for each app."""
         for number, app in enumerate(self._apps):
             settings = calm(app.settings) if self._settings is None else self._settings
+            settings = replace(settings, processes=0)  # time in a child process would be real
             rebound = app.rebound(runtime=self._runtime(number), store=self.store, settings=settings)
             self._bindings.enter_context(rebound)
         self.wait(self.store.open())

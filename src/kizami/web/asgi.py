@@ -6,14 +6,16 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from kizami.core.errors import KizamiError
-from kizami.web.auth import OPERATOR_VARIABLE, TOKEN_LENGTH_MIN
+from kizami.core.tokens import TOKEN_LENGTH_MIN
+from kizami.web.auth import OPERATOR_VARIABLE
 from kizami.web.counts import Counts
+from kizami.web.current import require_known_query
 from kizami.web.failures import on_bad_request, on_bug, on_http_error, on_kizami_error, on_refusal
 from kizami.web.gate import API, Gate
 from kizami.web.headers import SecurityHeaders
@@ -56,7 +58,7 @@ def build(app: Kizami, auth: Auth | None = None) -> ASGIApp:
 
 
 def _add_routes(web: FastAPI) -> None:
-    api = APIRouter(prefix=API)
+    api = APIRouter(prefix=API, dependencies=[Depends(require_known_query)])
     for part in (jobs, schedules, mirror):
         api.include_router(part.router)
     web.include_router(api)

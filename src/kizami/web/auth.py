@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import Final
 
 from kizami.core.errors import ConfigurationError
+from kizami.core.tokens import read_token
 
 OPERATOR_VARIABLE: Final = "KIZAMI_TOKEN"
 VIEWER_VARIABLE: Final = "KIZAMI_VIEWER_TOKEN"
-TOKEN_LENGTH_MIN: Final = 16
 
 TokenSource = Callable[[], str]
 
@@ -65,7 +65,7 @@ class Auth:
 
         Raises ConfigurationError for a token that is too short or can't be sent in a header, and for two equal ones.
         """
-        operator, viewer = _read(environ, OPERATOR_VARIABLE), _read(environ, VIEWER_VARIABLE)
+        operator, viewer = read_token(environ, OPERATOR_VARIABLE), read_token(environ, VIEWER_VARIABLE)
         if operator is None and viewer is None:
             return None
         if operator == viewer:
@@ -107,16 +107,3 @@ def _digest(text: str) -> bytes:
 
 def _constant(token: str | None) -> TokenSource | None:
     return None if token is None else lambda: token
-
-
-def _read(environ: Mapping[str, str], variable: str) -> str | None:
-    """Return a usable token, or None when the variable is not set or empty."""
-    token = environ.get(variable, "")
-    if not token:
-        return None
-    if len(token) < TOKEN_LENGTH_MIN or not all("!" <= character <= "~" for character in token):
-        raise ConfigurationError(
-            f"{variable} needs at least {TOKEN_LENGTH_MIN} printable ASCII characters, without spaces.",
-            remedy="Make one with: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
-        )
-    return token

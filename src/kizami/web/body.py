@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
@@ -19,6 +20,7 @@ BODY_BYTES_MAX: Final = 1_048_576
 JSON_TYPE: Final = "application/json"
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _FORM_FIELDS_MAX: Final = 100
+_FINITE: Final = "Send a finite number, or leave it out."
 
 
 async def read_body(headers: Headers, receive: Receive) -> bytes:
@@ -64,16 +66,23 @@ def require_strict_json(body: bytes) -> None:
     if not body:
         return
     try:
-        value = json.loads(body.decode("utf-8"))
+        value = json.loads(body.decode("utf-8"), object_pairs_hook=_once_each)
     except (ValueError, RecursionError) as error:
         raise Refusal("invalid_json", f"The body is not JSON: {_reason(error)}.", "Send one JSON object.") from error
     for path, scalar in _scalars(value):
         if isinstance(scalar, float) and not math.isfinite(scalar):
-            raise Refusal(
-                "invalid_json", f"{path or 'The body'} is {scalar}, which is not JSON.", "Send null or text.", path
-            )
+            raise Refusal("invalid_json", f"{path or 'The body'} is {scalar}, which is not JSON.", _FINITE, path)
         if isinstance(scalar, str) and not _is_text(scalar):
             raise Refusal("invalid_json", f"{path or 'The body'} holds half a character.", "Send valid Unicode.", path)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object that names a member twice: which of the two is meant, parsers decide differently."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0].encode("utf-8", "replace").decode()
+        raise Refusal("invalid_json", f"The body names {twice} twice.", "Send each name once.", twice)
+    return members
 
 
 def form_fields(body: bytes) -> dict[str, str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
+from fastapi.routing import APIRoute
 
 from kizami.app.app import Kizami
-from kizami.core.errors import NotFoundError
+from kizami.core.errors import InvalidInputError, NotFoundError
 from kizami.web.auth import Identity, Role
 from kizami.web.counts import Counts
 from kizami.web.gate import identity_of
@@ -47,3 +48,17 @@ async def job_or_404(app: Kizami, job_id: str) -> Job:
 def acted_by(identity: Identity) -> str:
     """Return what the fire ledger says of who asked."""
     return f"web ({identity.role})"
+
+
+def require_known_query(request: Request) -> None:
+    """Refuse a query that names what the route doesn't take: a filter with a typing error would filter nothing."""
+    route = request.scope.get("route")
+    if not isinstance(route, APIRoute):
+        return
+    known = sorted(field.alias for field in route.dependant.query_params)
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is not None:
+        remedy = f"Known: {', '.join(known)}." if known else "This address takes none."
+        raise InvalidInputError(
+            f"There is no query parameter {unknown[:100]!r} here.", remedy=remedy, path=unknown[:100]
+        )

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from fastapi.exceptions import RequestValidationError
+from pydantic.alias_generators import to_snake
 from starlette.exceptions import HTTPException
 
 from kizami.core.errors import KizamiError
@@ -54,7 +55,7 @@ async def on_kizami_error(request: Request, error: Exception) -> Response:
 async def on_bad_request(request: Request, error: Exception) -> Response:
     """Answer 400 with the path and reason of every refused field."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this one
-    fields = tuple(FieldProblem(path=_place(one["loc"]), message=one["msg"]) for one in error.errors())
+    fields = tuple(FieldProblem(path=_place(one["loc"], error.body), message=one["msg"]) for one in error.errors())
     first = fields[0]
     problem = Problem(
         status=STATUSES["invalid_input"],
@@ -72,12 +73,21 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this one
     other = ("invalid_input", HTTPStatus(error.status_code).phrase)
     code, message = _HTTP_ERRORS.get(error.status_code, other)
-    return _respond(request, Problem(status=error.status_code, code=code, message=message), error.headers)
+    problem = Problem(status=error.status_code, code=code, message=message, remedy=_way_on(request, error))
+    return _respond(request, problem, error.headers)
 
 
 async def on_bug(request: Request, _: Exception) -> Response:
     """Answer without detail; the server logs the exception."""
     return _respond(request, _BUG)
+
+
+def _way_on(request: Request, error: HTTPException) -> str:
+    """Return what can be asked for instead."""
+    allowed = (error.headers or {}).get("allow") or (error.headers or {}).get("Allow")
+    if allowed:
+        return f"Use {allowed.replace(', ', ' or ')}."
+    return "See /api/openapi.json for what there is." if is_api(request.scope) else "Start from the overview."
 
 
 def _respond(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
@@ -87,12 +97,20 @@ def _respond(request: Request, problem: Problem, headers: Mapping[str, str] | No
     return look.problem(request.scope, problem, headers)
 
 
-def _place(location: tuple[int | str, ...]) -> str:
-    """Return a place as people write it, without the part of the request that it is in."""
+def _place(location: tuple[int | str, ...], body: object) -> str:
+    """Return a place under the request's own name, without the part of the request that it is in."""
+    part, *inner = location
+    if part == "query":
+        return str(inner[0]) if inner else str(part)
     path = ""
-    for part in location[1:]:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return path.removeprefix(".") or str(location[0])
+    for step in inner:
+        path += f"[{step}]" if isinstance(step, int) else f".{_as_asked(step, body)}"
+    return path.removeprefix(".") or str(part)
+
+
+def _as_asked(name: str, body: object) -> str:
+    """Return a body's field as the request spells it: snake_case unless it wrote camelCase."""
+    return name if isinstance(body, dict) and name in body else to_snake(name)
 
 
 def _back(scope: Scope) -> str:

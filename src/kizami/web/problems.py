@@ -16,6 +16,7 @@ log = logging.getLogger("kizami.web")
 
 MEDIA_TYPE: Final = "application/problem+json"
 _SERVER_ERROR: Final = 500
+_MESSAGE_MAX: Final = 2_000
 
 STATUSES: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -40,8 +41,9 @@ STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "store_read_only": 503,
         "store_unclear": 503,
         "store_version": 503,
-        # Slack, for a route that calls it: whatever it answered, this service can't serve the request now
+        # Slack and users' tables, for a route that asks them: whatever they answered, this service can't serve it now
         "board_not_shown": 503,
+        "user_table": 503,
         "slack": 503,
         "slack_rate_limited": 503,
         "slack_refused": 503,
@@ -118,7 +120,7 @@ def problem_of(error: KizamiError) -> Problem:
     return Problem(
         status=status,
         code=error.code,
-        message=error.message,
+        message=error.message[:_MESSAGE_MAX],
         remedy=error.remedy,
         path=path if isinstance(path, str) else None,
         error=error.code if held else None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from kizami.core.addresses import not_listening, require_port, unknown_host
 from kizami.core.errors import ConfigurationError
 from kizami.web.asgi import build
 
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from kizami.app.app import Kizami
+    from kizami.runtime import Clock
     from kizami.web.auth import Auth
 
 _STOP_SECONDS = 5
+_WHAT = "The dashboard"
 
 
 @asynccontextmanager
@@ -32,13 +35,20 @@ async def serving(app: Kizami, auth: Auth | None = None, host: str = "127.0.0.1"
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
     await server.startup(sockets=[listener])
-    loop = asyncio.create_task(server.main_loop(), name="kizami-web")
+    ticking = asyncio.create_task(_tick(server, app.runtime.clock), name="kizami-web")
     try:
         yield f"http://{_shown(host)}:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = True
-        await loop
+        ticking.cancel()
+        await asyncio.gather(ticking, return_exceptions=True)
         await server.shutdown(sockets=[listener])
+
+
+async def _tick(server: uvicorn.Server, clock: Clock) -> None:
+    """Keep the server's Date header. Its own loop wakes ten times a second to see whether it is to end."""
+    while True:
+        await server.on_tick(0)
+        await clock.sleep(1)
 
 
 def _settings(app: Kizami, auth: Auth | None) -> uvicorn.Config:
@@ -53,8 +63,13 @@ def _settings(app: Kizami, auth: Auth | None) -> uvicorn.Config:
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    require_port(_WHAT, port)
     try:
+        # Python's IDNA codec raises a UnicodeError for names that it refuses, its C code a ValueError for a NUL.
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (socket.gaierror, ValueError) as error:
+        raise unknown_host(_WHAT, host) from error
+    try:
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise _refusal(host, port, error) from error
@@ -68,9 +83,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _refusal(host: str, port: int, error: OSError) -> ConfigurationError:
-    return ConfigurationError(
-        f"The dashboard can't listen on {host} port {port}: {error.strerror or error}.", remedy="Choose another port."
-    )
+    return not_listening(_WHAT, host, port, error.errno, error.strerror or str(error))
 
 
 def _shown(host: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 from pydantic.alias_generators import to_camel
 
 from kizami.core.states import JobState
+from kizami.core.times import MS_PER_SECOND
+from kizami.core.zone import BEGINNING_S, END_S
 from kizami.store.protocol import FireOutcome, Outcome, TickKind
 
 
@@ -171,7 +173,7 @@ class TickRequest(_Request):
     """A tick from an external clock; without `scheduled_at` it is the latest planned time that isn't after now."""
 
     schedule: str
-    scheduled_at: StrictInt | None = None
+    scheduled_at: Annotated[StrictInt, Field(ge=BEGINNING_S * MS_PER_SECOND, lt=END_S * MS_PER_SECOND)] | None = None
     manual: StrictBool = False
 
 
@@ -272,6 +274,7 @@ class WorkerAnswer(_Answer):
     bindings: tuple[str, ...]
     started_at: int
     seen_at: int
+    note: str | None
 
 
 class WorkerList(_Answer):

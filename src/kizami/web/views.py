@@ -87,6 +87,7 @@ def worker_answer(worker: Worker) -> WorkerAnswer:
         bindings=worker.bindings,
         started_at=worker.started_at,
         seen_at=worker.seen_at,
+        note=worker.note,
     )
 
 

@@ -55,7 +55,7 @@ def place_of(url: str) -> Place:
 
 
 def _options(url: str) -> dict[str, Any]:
-    scheme = url.partition("://")[0]
+    scheme = url.partition("://")[0].lower()
     if scheme not in SCHEMES:
         raise ConfigurationError("The database URL is not one of PostgreSQL.", remedy=_EXAMPLE)
     try:

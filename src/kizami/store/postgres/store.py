@@ -44,6 +44,11 @@ class PostgresStore:
         self.gates = GateRoom(database)
         self.cursors = CursorRoom(database)
 
+    @property
+    def is_lasting(self) -> bool:
+        """Tell whether what is stored is still there after this process: always."""
+        return True
+
     async def open(self) -> None:
         """Connect and look at the schema; it is never changed here. Raises StoreError and its kinds."""
         await asyncio.to_thread(require_current, self._place)

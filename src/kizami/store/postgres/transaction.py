@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from psycopg.rows import tuple_row
+
 from kizami.core.storable import require_storable
 from kizami.store.statements import Dialect
 
@@ -41,6 +43,11 @@ class PostgresTransaction:
         """Run a named statement. Raises InvalidInputError and psycopg.Error."""
         require_storable(facts)
         return self.connection.execute(DIALECT.text(statement, pieces), {**self._time, **facts})
+
+    def tuples(self, statement: Statement, facts: Mapping[str, Any], /) -> Cursor[tuple[Any, ...]]:
+        """Run a named statement whose rows are read by place. Raises psycopg.Error."""
+        cursor = self.connection.cursor(row_factory=tuple_row)
+        return cursor.execute(DIALECT[statement], {**self._time, **facts})
 
     def execute_many(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> int:
         """Run a statement once for all rows: it unnests their columns, :c1 and so on. Raises psycopg.Error."""

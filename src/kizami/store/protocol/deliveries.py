@@ -125,6 +125,25 @@ class DeliveryStore(Protocol):
         """Claim one owed delivery; None: somebody else has it, it is marked, or the lease is lost."""
         ...
 
+    async def claim_owed_elsewhere(
+        self,
+        app: str,
+        new: NewDelivery,
+        token: str,
+        expires_ms: int,
+        worker_id: str,
+        fence: LeaseFence | None,
+        *,
+        retry_refused: bool = False,
+    ) -> DeliveryClaim | None:
+        """Claim an item that another table owes, with its content and due date of now; an unknown one is recorded.
+
+        That table decides what is owed: an item delivered before is owed anew. One that is set aside is claimed only
+        when its content or due date has changed, or with `retry_refused`. None: somebody else has it, it stays set
+        aside, or the lease is lost.
+        """
+        ...
+
     async def intend(
         self, app: str, claim: DeliveryClaim, fence: LeaseFence | None, slack_at: EpochMs | None = None
     ) -> Intent | None:
@@ -162,6 +181,10 @@ class DeliveryStore(Protocol):
 
     async def get(self, app: str, channel: str, item: str) -> Delivery | None:
         """Return one delivery."""
+        ...
+
+    async def known(self, app: str, channel: str, items: Sequence[str]) -> tuple[Delivery, ...]:
+        """Return those of these items that are recorded, in no particular order."""
         ...
 
     async def list(self, app: str, channel: str | None, state: str | None, limit: int) -> tuple[Delivery, ...]:

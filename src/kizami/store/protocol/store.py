@@ -63,6 +63,11 @@ class Store(Protocol):
         """Return the room of cursors."""
         ...
 
+    @property
+    def is_lasting(self) -> bool:
+        """Tell whether what is stored is still there after this process; in memory it is not."""
+        ...
+
     async def open(self) -> None:
         """Connect, and bring the schema up to date where this store migrates by itself. Raises StoreError."""
         ...

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One process start; `worker_id` is unique to it and never reused."""
+    """One process start; `worker_id` is unique to it and never reused. `note` says what keeps it from working fully."""
 
     worker_id: str
     app: str
@@ -23,6 +23,7 @@ class Worker:
     bindings: tuple[str, ...]
     started_at: EpochMs = 0
     seen_at: EpochMs = 0
+    note: str | None = None
 
 
 class WorkerStore(Protocol):
@@ -34,6 +35,10 @@ class WorkerStore(Protocol):
 
     async def list(self, app: str | None = None) -> Sequence[Worker]:
         """Return the registered workers, of one app or of all."""
+        ...
+
+    async def note(self, worker_id: str, note: str | None) -> None:
+        """Show with a worker what keeps it from working fully; None when nothing does any more."""
         ...
 
     async def bury(self, worker_id: str) -> tuple[Reaped, ...]:

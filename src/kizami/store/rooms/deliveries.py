@@ -85,16 +85,29 @@ class DeliveryRoom:
     ) -> DeliveryClaim | None:
         """Claim one owed delivery; None: somebody else has it, it is marked, or the lease is lost."""
         who = {"token": token, "expires_ms": expires_ms, "worker_id": worker_id}
+        return await self._database.write(
+            lambda transaction, moment: _claim(
+                transaction, "claim", fenced(app, fence, moment, kind="delivery", channel=channel, item=item, **who)
+            )
+        )
 
-        def run(transaction: Transaction, moment: Moment) -> DeliveryClaim | None:
-            facts = fenced(app, fence, moment, kind="delivery", channel=channel, item=item, **who)
-            row = transaction.execute(_SQL["claim"], facts).fetchone()
-            if row is None:
-                return None
-            doubts = intents.unsettled(transaction, facts)
-            return DeliveryClaim(channel, item, row["content"], token, expires_ms, row["attempts"], doubts)
-
-        return await self._database.write(run)
+    async def claim_owed_elsewhere(
+        self,
+        app: str,
+        new: NewDelivery,
+        token: str,
+        expires_ms: int,
+        worker_id: str,
+        fence: LeaseFence | None,
+        *,
+        retry_refused: bool = False,
+    ) -> DeliveryClaim | None:
+        """Claim an item that another table owes, with its content and due date of now; an unknown one is recorded."""
+        facts = asdict(new) | {"token": token, "expires_ms": expires_ms, "worker_id": worker_id}
+        facts |= {"kind": "delivery", "retry_refused": retry_refused}
+        return await self._database.write(
+            lambda transaction, moment: _claim(transaction, "claim_owed_elsewhere", fenced(app, fence, moment, **facts))
+        )
 
     async def intend(
         self, app: str, claim: DeliveryClaim, fence: LeaseFence | None, slack_at: EpochMs | None = None
@@ -168,6 +181,13 @@ class DeliveryRoom:
         found = await self._select(app=app, channel=channel, item=item, state=None, limit=1)
         return found[0] if found else None
 
+    async def known(self, app: str, channel: str, items: Sequence[str]) -> tuple[Delivery, ...]:
+        """Return those of these items that are recorded, in no particular order."""
+        facts = {"app": app, "channel": channel, "items": json.dumps(list(items))}
+        return await self._database.read(
+            lambda transaction, _: tuple(Delivery(*row) for row in transaction.execute(_SQL["known"], facts)),
+        )
+
     async def list(self, app: str, channel: str | None, state: str | None, limit: int) -> tuple[Delivery, ...]:
         """Return deliveries, newest first; `state` is owed, delivered, in_doubt, set_aside or None for all."""
         return await self._select(app=app, channel=channel, item=None, state=state, limit=limit)
@@ -190,6 +210,16 @@ class DeliveryRoom:
 def free_of(transaction: Transaction, worker_id: str) -> None:
     """Free every delivery claimed by a worker that is gone, inside the caller's transaction; its intents stay."""
     transaction.execute(_SQL["free_of"], {"worker_id": worker_id})
+
+
+def _claim(transaction: Transaction, statement: str, facts: dict[str, Any]) -> DeliveryClaim | None:
+    row = transaction.execute(_SQL[statement], facts).fetchone()
+    if row is None:
+        return None
+    doubts = intents.unsettled(transaction, facts)
+    return DeliveryClaim(
+        facts["channel"], facts["item"], row["content"], facts["token"], facts["expires_ms"], row["attempts"], doubts
+    )
 
 
 def _of(app: str, claim: DeliveryClaim, fence: LeaseFence | None, moment: Moment, **facts: object) -> dict[str, Any]:

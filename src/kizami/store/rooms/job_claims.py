@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ from kizami.store.protocol import Horizon
 from kizami.store.rooms.binding_rows import policy_of, shard_view, stored_bucket
 from kizami.store.rooms.job_counts import BLOCKED, QUEUED, READY, WAITING, Tally
 from kizami.store.rooms.job_rekey import rekey
-from kizami.store.rooms.job_rows import claimed_job
+from kizami.store.rooms.job_rows import ShardName, claimed_job, shard_name
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from kizami.core.dispatch import Admission, ShardView
     from kizami.store.protocol import Claim, ClaimedJob
+    from kizami.store.rooms.job_memory import ClaimMemory
     from kizami.store.transaction import Moment, Row, Transaction
 
 SQL: Final = load("jobs")
@@ -47,6 +49,7 @@ class _Shard:
     row: Row
     view: ShardView
     ready: int
+    name: ShardName
 
     @property
     def is_rebased(self) -> bool:
@@ -71,9 +74,9 @@ def horizon(transaction: Transaction, moment: Moment, app: str, bindings: tuple[
     return Horizon(moment.now, ready=ready, wake_at=min(wakes, default=None))
 
 
-def claim(transaction: Transaction, moment: Moment, wanted: Claim) -> Taken:
+def claim(transaction: Transaction, moment: Moment, wanted: Claim, memory: ClaimMemory) -> Taken:
     """Promote what is due, then hand out up to the limit; only all that is due together has an order."""
-    claiming = _Claiming(transaction, moment, wanted)
+    claiming = _Claiming(transaction, moment, wanted, memory)
     taken = Taken((), again=True) if claiming.promote() else claiming.run()
     claiming.finish()
     return taken
@@ -91,13 +94,14 @@ def _shards_with_work(
 ) -> list[_Shard]:
     facts = {"app": app, "bindings": json.dumps(bindings), "held": held}
     rows = transaction.execute(SQL["shards_with_work"], facts).fetchall()
-    return [_Shard(row, shard_view(row, moment, policy_of(row)), row["ready"]) for row in rows]
+    return [_Shard(row, shard_view(row, moment, policy_of(row)), row["ready"], shard_name(row)) for row in rows]
 
 
 class _Claiming:
     """One transaction's rounds of read, decide and apply."""
 
-    def __init__(self, transaction: Transaction, moment: Moment, wanted: Claim) -> None:
+    def __init__(self, transaction: Transaction, moment: Moment, wanted: Claim, memory: ClaimMemory) -> None:
+        self.memory = memory
         self._transaction = transaction
         self._moment = moment
         self._wanted = wanted
@@ -161,8 +165,8 @@ class _Claiming:
             shard.view = replace(view, candidates=(), more=shard.ready > 0)
             return
         count = min(page, free) if self._scanned == 0 else page
-        rows = self._transaction.execute(SQL["ready_of_shard"], {"shard_key": view.shard_key, "limit": count})
-        candidates = [Candidate(*row) for row in rows]
+        rows = self._transaction.tuples(SQL["ready_of_shard"], {"shard_key": view.shard_key, "limit": count})
+        candidates = list(map(Candidate._make, rows))
         self._scanned += len(candidates)
         shard.view = replace(
             view,
@@ -195,13 +199,15 @@ class _Claiming:
 
     def _take(self, keys: tuple[int, ...]) -> None:
         """Hand the jobs to the worker; one statement for each grace time among their policies."""
-        rows: dict[int, Row] = {}
+        taken: dict[int, ClaimedJob] = {}
+        started: Counter[int] = Counter()
         for grace_ms, some in self._by_grace(keys).items():
-            rows |= {row[0]: row for row in self._transaction.execute(SQL["claim"], self._claim_values(some, grace_ms))}
-        for key in keys:
-            shard = self._shards[rows[key]["shard_key"]]
-            self._taken.append(claimed_job(rows[key], shard.row, shard.view.policy.grace_ms))
-        self._count(rows)
+            for row in self._transaction.tuples(SQL["claim"], self._claim_values(some, grace_ms)):
+                taken[row[0]] = claimed_job(row, self._shards[row[2]].name, grace_ms)
+                started[row[2]] += 1
+                self.memory.note(row)
+        self._taken += [taken[key] for key in keys]
+        self._count(started)
 
     def _by_grace(self, keys: tuple[int, ...]) -> dict[int, list[int]]:
         times = {shard.view.policy.grace_ms for shard in self._shards.values()}
@@ -224,10 +230,7 @@ class _Claiming:
             "grace_ms": grace_ms,
         }
 
-    def _count(self, rows: dict[int, Row]) -> None:
-        started: dict[int, int] = {}
-        for row in rows.values():
-            started[row["shard_key"]] = started.get(row["shard_key"], 0) + 1
+    def _count(self, started: Counter[int]) -> None:
         for shard_key, count in started.items():
             shard = self._shards[shard_key]
             shard.ready -= count

@@ -18,6 +18,7 @@ READY: Final[Place] = ("SCHEDULED", "ready")
 BLOCKED: Final[Place] = ("SCHEDULED", "blocked")
 QUEUED: Final[Place] = ("QUEUED", "")
 RUNNING: Final[Place] = ("RUNNING", "")
+COMPLETED: Final[Place] = ("COMPLETED", "")
 PILES: Final = {"waiting": WAITING, "ready": READY, "blocked": BLOCKED}
 _COUNT: Final = load("jobs")["count"]
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kizami.core.backoff import Backoff
 from kizami.core.errors import InvalidInputError, NotFoundError
+from kizami.core.names import job_id
 from kizami.core.sharding import place
 from kizami.core.states import JobState
 from kizami.store.protocol import Enqueued
 from kizami.store.rooms.binding_declaring import declare
 from kizami.store.rooms.binding_rows import binding, policy_of
-from kizami.store.rooms.job_counts import READY, WAITING, Tally
+from kizami.store.rooms.job_counts import PILES, Tally
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kizami.core.options import JobOptions
     from kizami.core.policy import Policy
     from kizami.store.protocol import Binding, NewJob
     from kizami.store.transaction import Moment, Transaction
@@ -28,7 +30,9 @@ SQL: Final = load("jobs")
 KEY_BITS: Final = 20
 """A job's key is the epoch ms of its creation, shifted by this, plus a counter."""
 
-_INTEGER_MAX: Final = 2**63 - 1
+DUE_MAX: Final = 253_402_300_800_000
+"""The year 10000; behind it, order keys could leave 64 bits."""
+
 _DEFAULT_BACKOFF: Final = Backoff()
 _Row = tuple[Any, ...]
 
@@ -84,6 +88,15 @@ def insert_job(transaction: Transaction, moment: Moment, job: NewJob) -> tuple[E
     return answer, None if answer.existing else insert.first_key
 
 
+class _Mould(NamedTuple):
+    """What jobs of one binding with the same options have in common: in bulk, most of a row."""
+
+    home: Home
+    shard_key: int
+    prefix: str
+    middle: _Row
+
+
 class _Insert:
     """One call's worth of new jobs."""
 
@@ -92,7 +105,7 @@ class _Insert:
         self._transaction = transaction
         self._moment = moment
         self._homes: dict[tuple[str, str], Home] = {}
-        self._tally = Tally()
+        self._moulds: dict[tuple[str, str, int], _Mould] = {}
 
     def run(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Add them."""
@@ -102,16 +115,28 @@ class _Insert:
         keys = [key for first, last in ranges for key in range(first, last + 1)]
         self.first_key = keys[0]
         answers: list[Enqueued] = []
-        rows: dict[int, _Row] = {}
-        for number, job in zip(keys, jobs, strict=True):
-            home = self._home(job)
-            shard = home.shard_of(job)
-            found = None if job.options.unique_key is None else self._reserve(home, shard, number, job)
+        rows: list[_Row] = []
+        for key, job in zip(keys, jobs, strict=True):
+            mould = self._mould(job)
+            found = None if job.options.unique_key is None else self._reserve(mould, job)
             if found is None:
-                rows[len(answers)] = _row(number, home.shard_keys[shard], home.policy, job, self._moment.now)
-            answers.append(found or Enqueued(home.prefixes[shard] + job.local_id))
-        self._write(rows, answers)
+                rows.append(self._row(key, mould, job))
+            answers.append(found or Enqueued(mould.prefix + job.local_id))
+        refused = self._write(rows)
+        for at, key in enumerate(keys):
+            if key in refused:
+                answers[at] = self._existing(jobs[at], answers[at].job_id)
         return answers
+
+    def _mould(self, job: NewJob) -> _Mould:
+        at = (job.app, job.binding, id(job.options))  # the caller's jobs keep their options alive meanwhile
+        mould = self._moulds.get(at)
+        if mould is None:
+            home = self._home(job)
+            middle = _middle(home.policy, job.options, self._moment.now, self._moment.now)
+            shard = home.shard_of(job)
+            mould = self._moulds[at] = _Mould(home, home.shard_keys[shard], home.prefixes[shard], middle)
+        return mould
 
     def _home(self, job: NewJob) -> Home:
         at = (job.app, job.binding)
@@ -120,38 +145,52 @@ class _Insert:
             home = self._homes[at] = home_of(self._transaction, self._moment, job)
         return home
 
-    def _reserve(self, home: Home, shard: int, key: int, job: NewJob) -> Enqueued | None:
+    def _row(self, key: int, mould: _Mould, job: NewJob) -> _Row:
+        """Return the parameters of the statement `insert`."""
+        first_due, origin, middle = job.first_due, job.origin, mould.middle
+        if first_due.delay_ms or first_due.run_at_ms is not None:
+            due_at = self._moment.now + (first_due.delay_ms or 0)
+            due_at = due_at if first_due.run_at_ms is None else first_due.run_at_ms
+            middle = _middle(mould.home.policy, job.options, due_at, self._moment.now)
+        if origin is None:
+            return (key, mould.shard_key, job.local_id, *middle, "", 0, 0, "", job.payload)
+        made_by = (origin.schedule, origin.scheduled_at, int(origin.manual), origin.lease or "")
+        return (key, mould.shard_key, job.local_id, *middle, *made_by, job.payload)
+
+    def _reserve(self, mould: _Mould, job: NewJob) -> Enqueued | None:
         """Reserve the job's unique_key, or answer with the job that has it."""
-        shard_key, now = home.shard_keys[shard], self._moment.now
+        shard_key, now = mould.shard_key, self._moment.now
         if self._state(shard_key, job.local_id) is not None:
             return None  # this very job is there: the insert finds it
         values = {
             "shard_key": shard_key,
             "unique_key": job.options.unique_key,
             "local_id": job.local_id,
-            "job_key": key,
             "until_at": now + job.options.unique_for_ms,
             "now": now,
         }
         if self._transaction.execute(SQL["reserve"], values).fetchall():
             return None
-        ((local_id,),) = self._transaction.execute(SQL["reserved"], values).fetchall()
-        return Enqueued(home.prefixes[shard] + local_id, existing=True, state=self._state(shard_key, local_id))
+        ((local_id, its_shard_key, its_shard),) = self._transaction.execute(SQL["reserved"], values).fetchall()
+        public = job_id(job.binding, its_shard, local_id)
+        return Enqueued(public, existing=True, state=self._state(its_shard_key, local_id))
 
-    def _write(self, rows: dict[int, _Row], answers: list[Enqueued]) -> None:
-        written = self._transaction.execute_many(SQL["insert"], list(rows.values()))
+    def _write(self, rows: list[_Row]) -> set[int]:
+        """Insert the rows and count them; return the keys of those that found a job of their identity."""
+        written = self._transaction.execute_many(SQL["insert"], rows) if rows else 0
         refused = self._refused(rows) if written < len(rows) else set()
-        for at, row in rows.items():
-            if row[0] in refused:
-                state = self._state(row[1], row[2])
-                answers[at] = Enqueued(answers[at].job_id, existing=True, state=state)
-            else:
-                self._tally.add(row[1], READY if row[3] == "ready" else WAITING)
-        self._tally.write(self._transaction)
+        tally = Tally()
+        inserted = Counter((row[1], row[3]) for row in rows if not refused or row[0] not in refused)
+        for (shard_key, pile), count in inserted.items():
+            tally.add(shard_key, PILES[pile], count)
+        tally.write(self._transaction)
+        return refused
 
-    def _refused(self, rows: dict[int, _Row]) -> set[int]:
-        """Return the keys that found a job of their identity."""
-        keys = json.dumps([row[0] for row in rows.values()])
+    def _existing(self, job: NewJob, public: str) -> Enqueued:
+        return Enqueued(public, existing=True, state=self._state(self._mould(job).shard_key, job.local_id))
+
+    def _refused(self, rows: list[_Row]) -> set[int]:
+        keys = json.dumps([row[0] for row in rows])
         return {found[0] for found in self._transaction.execute(SQL["not_inserted"], {"keys": keys})}
 
     def _state(self, shard_key: int, local_id: str) -> JobState | None:
@@ -160,26 +199,15 @@ class _Insert:
         return None if row is None else JobState(row[0])
 
 
-def _row(key: int, shard_key: int, policy: Policy, job: NewJob, now: int) -> _Row:
-    """Return the parameters of the statement `insert`."""
-    options, origin = job.options, job.origin
-    due_at = job.first_due.run_at_ms
-    if due_at is None:
-        due_at = now + (job.first_due.delay_ms or 0)
+def _middle(policy: Policy, options: JobOptions, due_at: int, now: int) -> _Row:
+    """Return the parameters of `insert` that follow from options and due time."""
     first_due_at = max(due_at, now)
     rank, order_key = policy.place(options.priority, first_due_at)
-    if not -_INTEGER_MAX <= order_key <= _INTEGER_MAX or due_at > _INTEGER_MAX:
+    if due_at > DUE_MAX:
         raise InvalidInputError(
-            f"Job {job.local_id}: run_at {due_at} ms is out of range.", remedy="Give an instant before the year 9999."
+            f"The due time {due_at} ms is out of range.", remedy="Give an instant before the year 10000.", path="run_at"
         )
-    head = (key, shard_key, job.local_id, "ready" if due_at <= now else "waiting", options.priority, rank, order_key)
-    keys = (due_at, first_due_at, options.concurrency_key, options.unique_key, options.partition_key)
-    rest = (options.max_attempts, options.guarantee.value, options.timeout_ms, _backoff_text(options.backoff))
-    if origin is None:
-        return (*head, *keys, *rest, None, None, 0, None, job.payload)
-    return (*head, *keys, *rest, origin.schedule, origin.scheduled_at, int(origin.manual), origin.lease, job.payload)
-
-
-@lru_cache(maxsize=256)
-def _backoff_text(backoff: Backoff) -> str | None:
-    return None if backoff == _DEFAULT_BACKOFF else json.dumps(asdict(backoff))
+    in_order = ("ready" if due_at <= now else "waiting", options.priority, rank, order_key, due_at, first_due_at)
+    keys = (options.concurrency_key or "", options.unique_key or "", options.partition_key or "")
+    backoff = "" if options.backoff == _DEFAULT_BACKOFF else json.dumps(asdict(options.backoff))
+    return (*in_order, *keys, options.max_attempts, options.guarantee.value, options.timeout_ms, backoff)

@@ -13,6 +13,7 @@ from kizami.store.protocol import BulkAnswer, BulkOperation, Refused
 from kizami.store.rooms.binding_rows import policy_of
 from kizami.store.rooms.job_blocked import unblock
 from kizami.store.rooms.job_counts import PILES, READY, Tally, place_of
+from kizami.store.rooms.job_insert import DUE_MAX
 from kizami.store.rooms.job_search import count_matches, find_keys
 from kizami.store.statements import load
 
@@ -73,6 +74,10 @@ def reschedule(transaction: Transaction, moment: Moment, row: Row, first_due: Fi
     if row["state"] != JobState.SCHEDULED:
         _require(row, JobState.CANCELLED)  # what can be cancelled can be rescheduled: it says which state it is in
     due_at = moment.now + (first_due.delay_ms or 0) if first_due.run_at_ms is None else first_due.run_at_ms
+    if due_at > DUE_MAX:
+        raise InvalidInputError(
+            f"The due time {due_at} ms is out of range.", remedy="Give an earlier one.", path="run_at"
+        )
     first_due_at = max(due_at, moment.now)
     rank, order_key = policy_of(row).place(row["priority"], first_due_at)
     pile = "ready" if due_at <= moment.now else "waiting"

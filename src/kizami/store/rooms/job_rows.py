@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kizami.core.backoff import Backoff
 from kizami.core.names import job_id
@@ -21,7 +21,20 @@ if TYPE_CHECKING:
 _DEFAULT_BACKOFF = Backoff()
 
 
-def claimed_job(row: Row, shard: Row, grace_ms: int) -> ClaimedJob:
+class ShardName(NamedTuple):
+    """What a shard contributes to the jobs in it."""
+
+    app: str
+    binding: str
+    prefix: str
+
+
+def shard_name(shard: Row) -> ShardName:
+    """Return the name of a shard's row."""
+    return ShardName(shard["app"], shard["binding"], job_id(shard["binding"], shard["shard"], ""))
+
+
+def claimed_job(row: tuple[Any, ...], shard: ShardName, grace_ms: int) -> ClaimedJob:
     """Return what a worker gets of a row that the statement `claim` returned."""
     (key, claim, _, local_id, payload, attempt, allowed, retries, snoozes, priority, max_attempts, *rest) = row
     (backoff, timeout_ms, guarantee, concurrency_key, unique_key, partition_key, *origin) = rest
@@ -29,17 +42,17 @@ def claimed_job(row: Row, shard: Row, grace_ms: int) -> ClaimedJob:
     return ClaimedJob(
         key,
         claim,
-        shard["app"],
-        job_id(shard["binding"], shard["shard"], local_id),
-        shard["binding"],
+        shard.app,
+        shard.prefix + local_id,
+        shard.binding,
         payload,
         attempt,
         allowed,
         retries,
         snoozes,
         _options(priority, max_attempts, backoff, timeout_ms, guarantee, *keys),
-        _origin(*origin),
-        created_at(key),
+        None if origin[0] is None else _origin(*origin),
+        key >> KEY_BITS,
         grace_ms,
     )
 

@@ -183,11 +183,11 @@ def _cursor(wanted: JobFilter) -> tuple[int, int]:
     match = _CURSOR.fullmatch(wanted.before)
     if match is None or (match["value"] is None) != (wanted.sort is JobSort.CREATED):
         raise InvalidInputError(
-            f"{wanted.before!r} is not a cursor.", remedy="Use the next_cursor of an earlier page.", path="before"
+            f"{wanted.before!r} is not a cursor.", remedy="Use the next_cursor of an earlier page.", path="cursor"
         )
     value, key = int(match["value"] or 0), int(match["key"])
     if max(value, key) > _KEY_MAX:
         raise InvalidInputError(
-            f"{wanted.before!r} is out of range.", remedy="Use the next_cursor of an earlier page.", path="before"
+            f"{wanted.before!r} is out of range.", remedy="Use the next_cursor of an earlier page.", path="cursor"
         )
     return value, key

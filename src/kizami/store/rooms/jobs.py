@@ -17,6 +17,7 @@ from kizami.store.rooms import (
     workers,
 )
 from kizami.store.rooms.job_counts import QUEUED, RUNNING, Tally
+from kizami.store.rooms.job_memory import ClaimMemory
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class JobRoom:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._memory = ClaimMemory()
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Add jobs in order, all or none."""
@@ -68,7 +70,9 @@ class JobRoom:
     async def claim(self, claim: Claim) -> tuple[ClaimedJob, ...]:
         """Hand ready jobs to a worker; in several transactions where much has to be promoted or passed over first."""
         while claim.limit > 0:
-            taken = await self._database.write(lambda transaction, moment: job_claims.claim(transaction, moment, claim))
+            taken = await self._database.write(
+                lambda transaction, moment: job_claims.claim(transaction, moment, claim, self._memory),
+            )
             if taken.jobs or not taken.again:
                 return taken.jobs
         return ()
@@ -90,7 +94,7 @@ class JobRoom:
     async def report(self, reports: Sequence[Report]) -> tuple[bool, ...]:
         """Record outcomes, each fenced by its claim number."""
         answers = await self._database.write(
-            lambda transaction, moment: job_reports.record(transaction, moment, reports),
+            lambda transaction, moment: job_reports.record(transaction, moment, reports, self._memory),
         )
         if any(report.state is JobState.SCHEDULED for report in reports):
             self._database.announce()

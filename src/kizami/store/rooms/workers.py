@@ -38,6 +38,7 @@ class WorkerRoom:
             "pid": process.pid,
             "started": process.started,
             "bindings": json.dumps(worker.bindings),
+            "note": worker.note,
         }
         await self._database.write(lambda transaction, _: transaction.execute(SQL["register"], facts))
 
@@ -46,6 +47,11 @@ class WorkerRoom:
         return await self._database.read(
             lambda transaction, _: [_worker(row) for row in transaction.execute(SQL["list"], {"app": app})],
         )
+
+    async def note(self, worker_id: str, note: str | None) -> None:
+        """Show with a worker what keeps it from working fully."""
+        facts = {"worker_id": worker_id, "note": note}
+        await self._database.write(lambda transaction, _: transaction.execute(SQL["note"], facts).rowcount)
 
     async def bury(self, worker_id: str) -> tuple[Reaped, ...]:
         """Remove a dead worker, take over its jobs, free its leases and claims."""
@@ -83,4 +89,4 @@ def _remove(transaction: Transaction, worker_id: str) -> str | None:
 def _worker(row: Row) -> Worker:
     process = ProcessIdentity(row["host"], row["boot_id"], row["pid_namespace"], row["pid"], row["started"])
     bindings = tuple(json.loads(row["bindings"]))
-    return Worker(row["worker_id"], row["app"], process, bindings, row["started_at"], row["seen_at"])
+    return Worker(row["worker_id"], row["app"], process, bindings, row["started_at"], row["seen_at"], row["note"])

@@ -13,12 +13,21 @@ from kizami.core.errors import (
     StoreReadOnlyError,
     StoreVersionError,
 )
+from kizami.store.sqlite.write_ahead import LOG_BYTES, has_no_room, write_ahead
 
 MEMORY: Final = ":memory:"
 OLDEST_SQLITE: Final = (3, 37, 0)
 """STRICT tables need 3.37; UPDATE ... RETURNING needs 3.35."""
 
-_SWITCHES_MAX: Final = 20
+_SHOWN_MAX: Final = 200
+_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_FILE_TROUBLE: Final = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+_REMEDIES: Final = {
+    sqlite3.SQLITE_CORRUPT: "Restore it from a backup; `sqlite3 FILE .recover` may save what is readable.",
+    sqlite3.SQLITE_ERROR: "Its tables are not those that Kizami made: name a file of Kizami's own in the database URL.",
+    sqlite3.SQLITE_NOMEM: "Give the process more memory.",
+    sqlite3.SQLITE_TOOBIG: "Store less in one job: payloads and results of megabytes belong elsewhere.",
+}
 _RECONNECT: Final = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
@@ -43,7 +52,7 @@ def connect(path: str, *, busy_ms: int, read_only: bool = False) -> sqlite3.Conn
         )
         connection.row_factory = sqlite3.Row
         if path != MEMORY:
-            _write_ahead(connection)
+            write_ahead(connection, path)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         if read_only:
@@ -53,52 +62,43 @@ def connect(path: str, *, busy_ms: int, read_only: bool = False) -> sqlite3.Conn
     return connection
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to WAL. SQLite doesn't wait for others that switch a new file at the same moment, so we do."""
-    for _ in range(_SWITCHES_MAX):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if _primary_code(error) != sqlite3.SQLITE_BUSY:
-                raise
-            connection.execute("BEGIN EXCLUSIVE")  # this does wait, up to busy_ms
-            connection.execute("COMMIT")
-        else:
-            return
-    connection.execute("PRAGMA journal_mode = WAL")
-
-
 def needs_new_connection(error: BaseException) -> bool:
     """Tell whether a connection can't be trusted after this error."""
     return isinstance(error, sqlite3.Error) and _primary_code(error) in _RECONNECT
 
 
+def is_full(error: BaseException) -> bool:
+    """Tell whether the disk had no room left."""
+    return isinstance(error, sqlite3.Error) and _primary_code(error) == sqlite3.SQLITE_FULL
+
+
 def translate(error: sqlite3.Error, path: str) -> StoreError:
     """Return our own error for one of SQLite's: what happened to which file, and what to do."""
     code = _primary_code(error)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusyError(
-            f"The database {path} is locked by another process.",
-            remedy="End what keeps a transaction open on it (a shell, a backup); Kizami tries again by itself.",
-            path=path,
-        )
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or (code in _FILE_TROUBLE and has_no_room(path)):
         return StoreFullError(
             f"The disk under the database {path} is full.",
-            remedy="Free some space; nothing was half written, and Kizami goes on by itself.",
+            remedy=f"Free at least {LOG_BYTES // 1_048_576} MiB there, which SQLite needs to move its log into the "
+            "file; nothing was half written, and a running worker goes on by itself.",
             path=path,
         )
+    if code in _FILE_TROUBLE:
+        return _cannot_use(error, path)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
         return _read_only(path)
-    if code == sqlite3.SQLITE_CANTOPEN:
-        return _cannot_open(path)
-    if code == sqlite3.SQLITE_NOTADB:
-        return StoreError(
-            f"{path} is not a SQLite database.",
-            remedy="Point KIZAMI_DATABASE_URL at another file.",
+    if code in _BUSY:
+        return StoreBusyError(
+            f"The database {path} is locked by another process.",
+            remedy="End what keeps a transaction open on it (a shell, a backup) and try again; a running worker does "
+            "so by itself.",
             path=path,
         )
-    return StoreError(f"The database {path} failed: {error}.", remedy="See the database's own message.", path=path)
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreError(
+            f"{path} is not a SQLite database.", remedy="Name another file in the database URL.", path=path
+        )
+    remedy = _REMEDIES.get(code, "Try again; if it stays so, report this line.")
+    return StoreError(f"The database {path} failed: {error}.", remedy=remedy, path=path)
 
 
 def _read_only(path: str) -> StoreReadOnlyError:
@@ -109,15 +109,30 @@ def _read_only(path: str) -> StoreReadOnlyError:
     )
 
 
-def _cannot_open(path: str) -> StoreError:
-    folder = Path(path).parent
-    if not folder.is_dir():
+def _cannot_use(error: sqlite3.Error, path: str) -> StoreError:
+    """Look why a file can't be opened, read or written; SQLite itself doesn't say."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            return StoreError(f"{path} is a folder.", remedy="Name a file in the database URL.", path=path)
+        if file.exists() and not file.is_file():
+            return StoreError(f"{path} is not a regular file.", remedy="Name another in the database URL.", path=path)
+        if not file.parent.is_dir():
+            return StoreError(
+                f"The folder {file.parent} does not exist.", remedy="Create it, or change the database URL.", path=path
+            )
+    except OSError as trouble:
+        shown = path if len(path) <= _SHOWN_MAX else f"{path[:_SHOWN_MAX]}..."
         return StoreError(
-            f"The folder {folder} does not exist.", remedy="Create it, or change KIZAMI_DATABASE_URL.", path=path
+            f"The database {shown} can't be opened: {trouble.strerror}.", remedy="Change the database URL.", path=path
         )
-    if Path(path).is_dir():
-        return StoreError(f"{path} is a folder.", remedy="Name a file in KIZAMI_DATABASE_URL.", path=path)
-    return _read_only(path)
+    if _primary_code(error) == sqlite3.SQLITE_CANTOPEN:
+        return _read_only(path)
+    return StoreError(
+        f"The database {path} can't be read or written: {error}.",
+        remedy="Check the disk and its file system; SQLite needs a local one.",
+        path=path,
+    )
 
 
 def _primary_code(error: sqlite3.Error) -> int:

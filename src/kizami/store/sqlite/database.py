@@ -7,6 +7,7 @@ savepoint for each, so that an operation that fails takes back only itself. What
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import sqlite3
 import threading
@@ -15,9 +16,10 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kizami.core.errors import StoreError
-from kizami.store.sqlite.connection import MEMORY, connect, needs_new_connection, translate
+from kizami.store.sqlite.connection import MEMORY, connect, is_full, needs_new_connection, translate
 from kizami.store.sqlite.migrate import migrate
 from kizami.store.sqlite.transaction import SqliteTransaction
+from kizami.store.sqlite.write_ahead import empty_log
 from kizami.store.statements import load
 from kizami.store.transaction import Moment, Read, Transaction, Write
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BATCH_MAX: Final = 512
 _SQL: Final = load("database")
+REST_SECONDS: Final = 1.0
+"""A writer that had nothing to do for so long is at rest."""
 
 
 _Call = tuple[Callable[[Transaction, Moment], Any], "Future[Any]"]
@@ -65,6 +69,14 @@ class Database:
         """Return a number that changes whenever anybody else's commit changed the file."""
         return await self.read(lambda transaction, _: int(transaction.execute(_SQL["data_version"], {}).fetchone()[0]))
 
+    def log_written(self) -> tuple[int, int] | None:
+        """Return when the write-ahead log was last written to and its size; None when there is none."""
+        try:
+            log = os.stat(f"{self.path}-wal")  # noqa: PTH116 - four times a second, and Path is slower than the call
+        except OSError:
+            return None
+        return log.st_mtime_ns, log.st_size
+
     @property
     def is_inline(self) -> bool:
         """Tell whether operations run on the caller's thread."""
@@ -83,6 +95,7 @@ class Database:
         connection = connect(self.path, busy_ms=self._busy_ms)
         try:
             migrate(connection, self.clock.now_ms())
+            empty_log(connection)
         except StoreError:
             connection.close()
             raise
@@ -128,6 +141,7 @@ class _Lane:
         self._connection: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._open = False
+        self._log_grew = False
 
     def start(self, connection: sqlite3.Connection | None, *, threaded: bool) -> None:
         self._connection = connection
@@ -166,11 +180,22 @@ class _Lane:
         return future
 
     def _serve(self) -> None:
-        while (first := self._calls.get()) is not None:
+        while (first := self._next()) is not None:
             batch, last = self._gather(first)
             self._run_batch(batch)
             if last:
                 return
+
+    def _next(self) -> _Call | None:
+        """Return the next call, or None at the end. A writer uses its first moment of rest to empty the log."""
+        if self._log_grew:
+            try:
+                return self._calls.get(timeout=REST_SECONDS)
+            except queue.Empty:
+                self._log_grew = False
+                if self._connection is not None:
+                    empty_log(self._connection)
+        return self._calls.get()
 
     def _gather(self, first: _Call) -> tuple[list[_Call], bool]:
         batch = [first]
@@ -185,6 +210,7 @@ class _Lane:
         return batch, False
 
     def _run_batch(self, batch: list[_Call]) -> None:
+        self._log_grew = not self._read_only
         try:
             answers = self._transact(batch)
         except Exception as error:  # noqa: BLE001 - whatever it is, all of the batch must hear of it and the thread go on
@@ -235,6 +261,8 @@ class _Lane:
             connection.close()
             self._connection = None
             return
+        if is_full(error):
+            empty_log(connection)
         if needs_new_connection(error) and self._database.path != MEMORY:
             connection.close()
             self._connection = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kizami.store.opening import Migrations, Step
 from kizami.store.sqlite.connection import MEMORY, connect, translate
 from kizami.store.sqlite.migrate import Migration, migrate, migrations, missing
-from kizami.store.sqlite.store import path_of
+from kizami.store.sqlite.url import path_of
 
 if TYPE_CHECKING:
     from kizami.runtime import Clock

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from kizami.core.errors import ConfigurationError, StoreError
+from kizami.core.errors import StoreError
 from kizami.store.rooms.bindings import BindingRoom
 from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
@@ -16,6 +16,7 @@ from kizami.store.rooms.jobs import JobRoom
 from kizami.store.rooms.leases import LeaseRoom
 from kizami.store.rooms.schedules import ScheduleRoom
 from kizami.store.rooms.workers import WorkerRoom
+from kizami.store.sqlite.connection import MEMORY
 from kizami.store.sqlite.database import Database
 from kizami.store.statements import load
 
@@ -27,17 +28,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("kizami.store")
 WATCH_SECONDS: Final = 0.25
 _SQL: Final = load("database")
-
-
-def path_of(url: str) -> str:
-    """Return the file of a `sqlite:///` URL (four slashes for an absolute path). Raises ConfigurationError."""
-    scheme, found, rest = url.partition(":///")
-    if scheme != "sqlite" or not found or not rest:
-        raise ConfigurationError(
-            "The database URL names no file.",
-            remedy="Set KIZAMI_DATABASE_URL to sqlite:///kizami.db (or sqlite:////absolute/path.db).",
-        )
-    return rest
 
 
 class SqliteStore:
@@ -56,6 +46,11 @@ class SqliteStore:
         self.boards = BoardRoom(self._database)
         self.gates = GateRoom(self._database)
         self.cursors = CursorRoom(self._database)
+
+    @property
+    def is_lasting(self) -> bool:
+        """Tell whether what is stored is still there after this process."""
+        return self._database.path != MEMORY
 
     async def open(self) -> None:
         """Connect and migrate. Raises StoreError and its kinds."""
@@ -82,15 +77,22 @@ class SqliteStore:
         await self._database.write(lambda transaction, _: transaction.execute(_SQL["check"], {}).fetchone())
 
     async def _watch(self) -> None:
-        """Notice other processes' commits: the file's data version costs no lock and no page read."""
-        seen: int | None = None
+        """Notice other processes' commits: the file's data version is asked when its log was written to.
+
+        Looking at the log file is all that an idle process does here. A write that falls into one tick of the file
+        system's clock with the look before is found by those who wait, whose waits are short.
+        """
+        written, seen = None, -1
         while True:
             await self._runtime.clock.sleep(WATCH_SECONDS)
+            looked = self._database.log_written()
+            if looked is not None and looked == written:
+                continue
             try:
                 version = await self._database.data_version()
             except StoreError as error:
                 log.warning("the database can't be watched: %s", error)
                 continue
-            if seen is not None and version != seen:
+            if version != seen:
                 self._database.announce()
-            seen = version
+            written, seen = looked, version

@@ -31,6 +31,12 @@ class SqliteTransaction:
         require_storable(facts)
         return self.connection.execute(DIALECT.text(statement, pieces), {**self._time, **facts})
 
+    def tuples(self, statement: Statement, facts: Mapping[str, Any], /) -> sqlite3.Cursor:
+        """Run a named statement whose rows are read by place. Raises sqlite3.Error."""
+        cursor = self.connection.cursor()
+        cursor.row_factory = None
+        return cursor.execute(DIALECT[statement], {**self._time, **facts})
+
     def execute_many(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> int:
         """Run a statement for each row. Raises sqlite3.Error."""
         return self.connection.executemany(DIALECT[statement], rows).rowcount

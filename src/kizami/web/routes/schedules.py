@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from kizami.core.errors import InvalidInputError
 from kizami.core.times import format_local, to_datetime
 from kizami.store.protocol import FireOutcome
 from kizami.web.current import App, Asking, acted_by
@@ -70,7 +71,9 @@ async def trigger_schedule(app: App, name: str, asking: Asking) -> FireAnswer:
 @router.post("/ticks")
 async def deliver_tick(app: App, tick: TickRequest) -> TickAnswer:
     """Fire the tick that an external clock delivers; answers after commit. Delivered again, it is a duplicate."""
-    at = None if tick.scheduled_at is None else to_datetime(tick.scheduled_at)
+    if tick.manual and tick.scheduled_at is not None:
+        raise InvalidInputError("A manual tick fires now.", remedy="Leave out scheduled_at.", path="scheduled_at")
+    at = None if tick.scheduled_at is None else to_datetime(tick.scheduled_at, name="scheduled_at")
     record = await app.schedules.tick(tick.schedule, at, manual=tick.manual, by=_EXTERNAL_CLOCK)
     return TickAnswer(
         duplicate=record.outcome is FireOutcome.DUPLICATE,

@@ -14,6 +14,7 @@ CREATE TABLE kizami_workers (
   bindings      text COLLATE "C" NOT NULL CHECK (bindings::json IS NOT NULL),
   started_at    bigint NOT NULL,
   seen_at       bigint NOT NULL,
+  note          text COLLATE "C",
   edition       bigint
 );
 
@@ -73,9 +74,10 @@ CREATE TABLE kizami_jobs (
   shard_key        bigint NOT NULL,
   local_id         text COLLATE "C" NOT NULL,
   state            text COLLATE "C" NOT NULL CHECK (
-    state IN ('SCHEDULED', 'QUEUED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'STALLED')
+    state = 'SCHEDULED' OR state = 'QUEUED' OR state = 'COMPLETED' OR state = 'RUNNING' OR state = 'FAILED'
+    OR state = 'CANCELLED' OR state = 'STALLED'
   ),
-  pile             text COLLATE "C" CHECK (pile IN ('waiting', 'ready', 'blocked')),
+  pile             text COLLATE "C" CHECK (pile = 'ready' OR pile = 'waiting' OR pile = 'blocked'),
   priority         bigint NOT NULL,
   rank             bigint NOT NULL,
   order_key        bigint NOT NULL,
@@ -96,7 +98,6 @@ CREATE TABLE kizami_jobs (
   worker_id        text COLLATE "C",
   alive_until_at   bigint,
   grace_ms         bigint NOT NULL DEFAULT 0,
-  claimed_at       bigint,
   started_at       bigint,
   ended_at         bigint,
   progress         double precision,
@@ -126,13 +127,14 @@ CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key, ke
 CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key, key) WHERE unique_key IS NOT NULL;
 CREATE INDEX kizami_jobs_schedule ON kizami_jobs (schedule, shard_key, key) WHERE schedule IS NOT NULL;
 
--- Who has a unique_key, and until when; outlives the job.
+-- Which job has a unique_key, and until when; outlives the job. shard_key is where an enqueue looks: it moves when the
+-- number of shards changes, the job stays in job_shard_key.
 CREATE TABLE kizami_reservations (
-  shard_key  bigint NOT NULL,
-  unique_key text COLLATE "C" NOT NULL,
-  local_id   text COLLATE "C" NOT NULL,
-  job_key    bigint NOT NULL,
-  until_at   bigint NOT NULL,
+  shard_key     bigint NOT NULL,
+  unique_key    text COLLATE "C" NOT NULL,
+  job_shard_key bigint NOT NULL,
+  local_id      text COLLATE "C" NOT NULL,
+  until_at      bigint NOT NULL,
   PRIMARY KEY (shard_key, unique_key)
 );
 

@@ -18,7 +18,8 @@ INSERT INTO kizami_jobs (
   partition_key, attempts_allowed, max_attempts, guarantee, timeout_ms, backoff, schedule, scheduled_at, manual, lease,
   payload
 )
-SELECT c1, c2, c3, 'SCHEDULED', c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c13, c14, c15, c16, c17, c18, c19, c20, c21
+SELECT c1, c2, c3, 'SCHEDULED', c4, c5, c6, c7, c8, c9, nullif(c10, ''), nullif(c11, ''), nullif(c12, ''), c13, c13, c14,
+  c15, nullif(c16, ''), nullif(c17, ''), nullif(c18, 0), c19, nullif(c20, ''), c21
 FROM unnest(
   :c1::bigint[], :c2::bigint[], :c3::text[], :c4::text[], :c5::bigint[], :c6::bigint[], :c7::bigint[], :c8::bigint[],
   :c9::bigint[], :c10::text[], :c11::text[], :c12::text[], :c13::bigint[], :c14::text[], :c15::bigint[], :c16::text[],
@@ -34,15 +35,17 @@ WHERE NOT EXISTS (SELECT 1 FROM kizami_jobs WHERE key = value::bigint)
 SELECT state FROM kizami_jobs WHERE shard_key = :shard_key AND local_id = :local_id
 
 -- name: reserve
-INSERT INTO kizami_reservations (shard_key, unique_key, local_id, job_key, until_at)
-VALUES (:shard_key, :unique_key, :local_id, :job_key, :until_at)
+INSERT INTO kizami_reservations (shard_key, unique_key, job_shard_key, local_id, until_at)
+VALUES (:shard_key, :unique_key, :shard_key, :local_id, :until_at)
 ON CONFLICT (shard_key, unique_key) DO UPDATE
-SET local_id = excluded.local_id, job_key = excluded.job_key, until_at = excluded.until_at
+SET job_shard_key = excluded.job_shard_key, local_id = excluded.local_id, until_at = excluded.until_at
 WHERE kizami_reservations.until_at <= :now
 RETURNING local_id
 
 -- name: reserved
-SELECT local_id FROM kizami_reservations WHERE shard_key = :shard_key AND unique_key = :unique_key
+SELECT r.local_id, r.job_shard_key, s.shard
+FROM kizami_reservations AS r JOIN kizami_shards AS s ON s.shard_key = r.job_shard_key
+WHERE r.shard_key = :shard_key AND r.unique_key = :unique_key
 
 -- name: count
 -- Appended, so that no two transactions wait for each other over a number; kizami_hold_shards folds them.
@@ -104,7 +107,7 @@ FROM json_array_elements_text(:keys::json) AS w (value)
 -- name: claim
 UPDATE kizami_jobs
 SET state = 'QUEUED', pile = NULL, claim = claim + 1, attempt = attempt + 1, worker_id = :worker_id,
-  alive_until_at = :now + timeout_ms + :grace_ms, grace_ms = :grace_ms, claimed_at = :now, started_at = :now,
+  alive_until_at = :now + timeout_ms + :grace_ms, grace_ms = :grace_ms, started_at = :now,
   ended_at = NULL, progress = NULL
 WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json)) AND pile = 'ready'
 RETURNING key, claim, shard_key, local_id, payload, attempt, attempts_allowed, retries, snoozes, priority, max_attempts,
@@ -168,13 +171,21 @@ ORDER BY key FOR UPDATE
 
 -- name: end
 UPDATE kizami_jobs AS j
-SET state = r.c1, worker_id = NULL, alive_until_at = NULL, ended_at = r.c2, result = r.c3, result_note = r.c4,
-  error = r.c5, progress = coalesce(r.c6, j.progress)
+SET state = r.c1, worker_id = NULL, alive_until_at = NULL, ended_at = r.c2, result = nullif(r.c3, ''),
+  result_note = nullif(r.c4, ''), error = nullif(r.c5, ''), progress = coalesce(r.c6, j.progress)
 FROM unnest(
   :c1::text[], :c2::bigint[], :c3::text[], :c4::text[], :c5::text[], :c6::double precision[], :c7::bigint[],
   :c8::bigint[]
 ) AS r (c1, c2, c3, c4, c5, c6, c7, c8)
 WHERE j.key = r.c7 AND j.claim = r.c8 AND j.state IN ('QUEUED', 'RUNNING')
+
+-- name: complete_first_try
+-- The commonest end, without what only other ends write; whoever doesn't fit is looked at one by one.
+UPDATE kizami_jobs AS j
+SET state = 'COMPLETED', worker_id = NULL, alive_until_at = NULL, ended_at = r.c1, result = nullif(r.c2, ''),
+  result_note = nullif(r.c3, ''), progress = 1.0
+FROM unnest(:c1::bigint[], :c2::text[], :c3::text[], :c4::bigint[]) AS r (c1, c2, c3, c4)
+WHERE j.key = r.c4 AND j.claim = 1 AND j.state = 'QUEUED'
 
 -- name: again
 UPDATE kizami_jobs AS j
@@ -207,8 +218,8 @@ WHERE a.job_key = r.c1 AND a.number <= (SELECT max(number) FROM kizami_attempts 
 
 -- name: active_of_app
 SELECT j.key, j.claim, j.state, j.shard_key, s.binding, s.shard, j.local_id, j.worker_id, '' AS boot_id,
-  :now - j.alive_until_at AS silent_ms, j.alive_until_at AS alive_until, j.timeout_ms, j.grace_ms,
-  j.guarantee, j.attempt, j.attempts_allowed, j.started_at, j.concurrency_key
+  :now - j.alive_until_at AS silent_ms, j.alive_until_at AS alive_until, j.timeout_ms, j.grace_ms, j.guarantee,
+  j.attempt, j.attempts_allowed, j.started_at, j.concurrency_key
 FROM kizami_shards AS s
 JOIN kizami_jobs AS j ON j.shard_key = s.shard_key
 WHERE s.app = :app AND j.state IN ('QUEUED', 'RUNNING')
@@ -327,3 +338,12 @@ SELECT {column}, key FROM kizami_jobs WHERE {where} ORDER BY {order} LIMIT :limi
 
 -- name: count_walk
 SELECT count(*) FROM (SELECT key FROM kizami_jobs WHERE {where} LIMIT :limit) AS walked
+
+-- name: set_savepoint
+SAVEPOINT first_tries
+
+-- name: back_to_savepoint
+ROLLBACK TO first_tries
+
+-- name: release_savepoint
+RELEASE first_tries

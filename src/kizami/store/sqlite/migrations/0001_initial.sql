@@ -12,6 +12,7 @@ CREATE TABLE kizami_workers (
   bindings      TEXT NOT NULL CHECK (json_valid(bindings)),
   started_at    INTEGER NOT NULL,
   seen_at       INTEGER NOT NULL,
+  note          TEXT,
   seen_boot     INTEGER NOT NULL,
   edition       INTEGER
 ) STRICT, WITHOUT ROWID;
@@ -71,6 +72,7 @@ CREATE TABLE kizami_last_key (
 
 INSERT INTO kizami_last_key (id, key) VALUES (1, 0);
 
+-- The CHECKs are written with OR: SQLite builds a table for each IN of more than two values, at every row.
 -- pile: waiting (not yet due), ready, or blocked (its concurrency_key was full when a claim met it). A job's place in
 -- the order is (rank, order_key, key), see Policy.place.
 CREATE TABLE kizami_jobs (
@@ -78,9 +80,10 @@ CREATE TABLE kizami_jobs (
   shard_key        INTEGER NOT NULL REFERENCES kizami_shards (shard_key),
   local_id         TEXT NOT NULL,
   state            TEXT NOT NULL CHECK (
-    state IN ('SCHEDULED', 'QUEUED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'STALLED')
+    state = 'SCHEDULED' OR state = 'QUEUED' OR state = 'COMPLETED' OR state = 'RUNNING' OR state = 'FAILED'
+    OR state = 'CANCELLED' OR state = 'STALLED'
   ),
-  pile             TEXT CHECK (pile IN ('waiting', 'ready', 'blocked')),
+  pile             TEXT CHECK (pile = 'ready' OR pile = 'waiting' OR pile = 'blocked'),
   priority         INTEGER NOT NULL,
   rank             INTEGER NOT NULL,
   order_key        INTEGER NOT NULL,
@@ -102,7 +105,6 @@ CREATE TABLE kizami_jobs (
   boot_id          TEXT,
   alive_until_boot INTEGER,
   grace_ms         INTEGER NOT NULL DEFAULT 0,
-  claimed_at       INTEGER,
   started_at       INTEGER,
   ended_at         INTEGER,
   progress         REAL,
@@ -132,13 +134,14 @@ CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key) WH
 CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key) WHERE unique_key IS NOT NULL;
 CREATE INDEX kizami_jobs_schedule ON kizami_jobs (schedule, shard_key) WHERE schedule IS NOT NULL;
 
--- Who has a unique_key, and until when; outlives the job.
+-- Which job has a unique_key, and until when; outlives the job. shard_key is where an enqueue looks: it moves when the
+-- number of shards changes, the job stays in job_shard_key.
 CREATE TABLE kizami_reservations (
-  shard_key  INTEGER NOT NULL REFERENCES kizami_shards (shard_key),
-  unique_key TEXT NOT NULL,
-  local_id   TEXT NOT NULL,
-  job_key    INTEGER NOT NULL,
-  until_at   INTEGER NOT NULL,
+  shard_key     INTEGER NOT NULL REFERENCES kizami_shards (shard_key),
+  unique_key    TEXT NOT NULL,
+  job_shard_key INTEGER NOT NULL REFERENCES kizami_shards (shard_key),
+  local_id      TEXT NOT NULL,
+  until_at      INTEGER NOT NULL,
   PRIMARY KEY (shard_key, unique_key)
 ) STRICT, WITHOUT ROWID;
 

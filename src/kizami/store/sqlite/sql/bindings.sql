@@ -41,10 +41,10 @@ DELETE FROM kizami_reservations
 WHERE shard_key IN (SELECT shard_key FROM kizami_shards WHERE app = :app AND binding = :name)
 
 -- name: reserve_again
-INSERT INTO kizami_reservations (shard_key, unique_key, local_id, job_key, until_at)
-VALUES (:shard_key, :unique_key, :local_id, :job_key, :until_at)
+INSERT INTO kizami_reservations (shard_key, unique_key, job_shard_key, local_id, until_at)
+VALUES (:shard_key, :unique_key, :job_shard_key, :local_id, :until_at)
 ON CONFLICT (shard_key, unique_key) DO UPDATE
-SET local_id = excluded.local_id, job_key = excluded.job_key, until_at = excluded.until_at
+SET job_shard_key = excluded.job_shard_key, local_id = excluded.local_id, until_at = excluded.until_at
 WHERE excluded.until_at > until_at
 
 -- name: override

@@ -45,6 +45,24 @@ WHERE app = :app AND channel = :channel AND item = :item AND delivered_at IS NUL
   ))
 RETURNING content, attempts
 
+-- The other table decides what is owed, so whatever this row says of an earlier delivery gives way.
+-- name: claim_owed_elsewhere
+INSERT INTO kizami_deliveries AS d
+  (app, channel, item, content, due, created_at, claim_token, claim_worker, claim_expires_boot, claim_boot_id)
+SELECT :app, :channel, :item, :content, :due, :now, :token, :worker_id, :boot + :expires_ms, :boot_id
+WHERE :lease IS NULL OR EXISTS (
+  SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
+)
+ON CONFLICT (app, channel, item) DO UPDATE
+SET content = excluded.content, due = excluded.due,
+    delivered_at = NULL, posted_channel = NULL, ts = NULL, set_aside_at = NULL,
+    note = iif(d.delivered_at IS NULL AND d.set_aside_at IS NULL, d.note, NULL),
+    claim_token = excluded.claim_token, claim_worker = excluded.claim_worker,
+    claim_expires_boot = excluded.claim_expires_boot, claim_boot_id = excluded.claim_boot_id
+WHERE (d.claim_token IS NULL OR d.claim_token = :token OR d.claim_boot_id <> :boot_id OR d.claim_expires_boot <= :boot)
+  AND (d.set_aside_at IS NULL OR :retry_refused OR d.content <> excluded.content OR d.due <> excluded.due)
+RETURNING content, attempts
+
 -- The claim starts anew here, so that it outlasts the call that follows however long the look-up took.
 -- name: intend
 UPDATE kizami_deliveries
@@ -76,6 +94,16 @@ WHERE app = :app AND channel = :channel AND item = :item AND claim_token = :toke
 
 -- name: is_claimed
 SELECT 1 FROM kizami_deliveries WHERE app = :app AND channel = :channel AND item = :item AND claim_token = :token
+
+-- name: known
+SELECT d.app, d.channel, d.item, d.content, d.due, d.created_at, d.delivered_at, d.posted_channel, d.ts, d.attempts,
+  iif(d.delivered_at IS NULL, (
+    SELECT min(i.attempted_at) FROM kizami_intents AS i
+    WHERE i.app = d.app AND i.kind = 'delivery' AND i.channel = d.channel AND i.item = d.item AND i.settled_at IS NULL
+  ), NULL) AS in_doubt_since,
+  d.set_aside_at, d.note, d.possible_duplicates
+FROM kizami_deliveries AS d
+WHERE d.app = :app AND d.channel = :channel AND d.item IN (SELECT value FROM json_each(:items))
 
 -- name: count_possible_duplicate
 UPDATE kizami_deliveries SET possible_duplicates = possible_duplicates + 1, note = :note
