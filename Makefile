@@ -68,5 +68,5 @@ $(VENV)/.dev: $(VENV)/.all $(PINS)
 	@touch $@
 
 $(VENV)/.system: .ci/system-packages $(VENV)/.made
-	@.ci/system-packages chromium libatomic1 faketime # Playwright's driver needs libatomic1
+	@.ci/system-packages chromium libatomic1 faketime pgbouncer # Playwright's driver needs libatomic1
 	@touch $@

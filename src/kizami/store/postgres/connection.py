@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kizami.store.postgres.place import Place
 
-OLDEST_SERVER: Final = 140_000
+OLDEST_SERVER: Final = 150_000
 
 
 class Row:

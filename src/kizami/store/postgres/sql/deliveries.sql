@@ -144,7 +144,7 @@ SELECT * FROM (
   FROM kizami_deliveries AS d
   WHERE d.app = :app AND (:channel::text IS NULL OR d.channel = :channel) AND (:item::text IS NULL OR d.item = :item)
   ORDER BY d.seq DESC
-)
+) AS shown
 WHERE :state::text IS NULL OR :state = CASE
   WHEN delivered_at IS NOT NULL THEN 'delivered'
   WHEN set_aside_at IS NOT NULL THEN 'set_aside'
