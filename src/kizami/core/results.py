@@ -26,11 +26,16 @@ class KeptResult:
     note: str | None = None
 
 
+NOTHING: Final = KeptResult(None)
+
+
 def keep_result(value: object) -> KeptResult:
     """Return what is kept of a performer's return value.
 
     Raises TypeError for a value that is work nobody has done: an awaitable or a generator.
     """
+    if value is None:
+        return NOTHING
     if inspect.iscoroutine(value):
         value.close()  # or Python warns, later and elsewhere, that it was never awaited
     if inspect.isawaitable(value) or inspect.isasyncgen(value) or inspect.isgenerator(value):

@@ -7,7 +7,7 @@ import inspect
 import logging
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kizami.core.errors import StoreError
 from kizami.core.options import Guarantee
@@ -18,12 +18,12 @@ from kizami.engine.context import JobContext, LeaseLost, enter
 from kizami.engine.lease import HeldLease
 from kizami.engine.performing import RunsIn
 from kizami.engine.reports import Reports
-from kizami.engine.stragglers import settle_stragglers
+from kizami.engine.stragglers import may_have_left, settle_stragglers
 from kizami.engine.threads import Call
 from kizami.store.protocol import LeaseFence, Outcome, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from kizami.engine.child import Child
     from kizami.engine.crew import Crew
@@ -32,19 +32,26 @@ if TYPE_CHECKING:
     from kizami.store.protocol import ClaimedJob
 
 log = logging.getLogger("kizami.job")
+T = TypeVar("T")
 START_MS: Final = 60_000
 """How long a child process may take to start and to import its performer; the timeout counts from then on."""
+_CANCELLED: Final = "CancelledError: the performer was cancelled"
 
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """A claimed job while this worker has it. Deadlines are on the boot clock, in milliseconds."""
+    """A claimed job while this worker has it. Deadlines are on the boot clock, in milliseconds.
+
+    An attempt is one task: the performer runs in it, and is cut off by cancelling it. `on_end` is called once, with the
+    report, or with None when the job turned out not to be ours any more.
+    """
 
     job: ClaimedJob
     performer: Performing
     station: Station
     crew: Crew
     loop: asyncio.AbstractEventLoop
+    on_end: Callable[[Attempt, Report | None], None]
     way: RunsIn = field(init=False)
     deadline_boot: int = field(init=False)
     progress: float | None = None
@@ -52,44 +59,57 @@ class Attempt:
     beats_written: int = 0
     lease: HeldLease | None = None
     _reports: Reports = field(init=False)
-    _stop: asyncio.Future[None] = field(init=False)
-    _started: bool = False
+    _task: asyncio.Task[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _can_be_cut: bool = False
     _cut_off: bool = False
+    _stopping: bool = False
+    _started: bool = False
     _goes_on: bool = False
+    _has_ended: bool = False
     _child: Child | None = None
 
     def __post_init__(self) -> None:
         clock, timeout_ms = self.station.runtime.clock, self.job.options.timeout_ms
         self.way = self.crew.way_of(self.performer)
-        self.deadline_boot = clock.boot_ms() + max(timeout_ms, START_MS if self.way == "process" else 0)
+        self.deadline_boot = clock.boot_ms() + (max(timeout_ms, START_MS) if self.way == "process" else timeout_ms)
         self._reports = Reports(self.job, self.station.runtime, clock.now_ms())
-        self._stop = self.loop.create_future()
 
     @property
     def is_within_deadline(self) -> bool:
         """Tell whether the worker may still vouch for this job."""
         return self.station.runtime.clock.boot_ms() < self.deadline_boot
 
+    def begin(self) -> None:
+        """Start the attempt."""
+        name = f"kizami-job {self.job.job_id}"
+        self._task = asyncio.Task(self._see_through(), loop=self.loop, name=name)  # no factory: it is no straggler
+
     def break_off(self) -> None:
         """Stop the performer because the worker's grace time is over."""
-        if not self._stop.done():
-            self._stop.set_result(None)
+        self._stopping = True
+        if self._can_be_cut and not self._cut_off:
+            self._cut()
 
-    async def run(self) -> Report | None:
-        """Do the attempt and say what became of it; None when the job turned out not to be ours any more."""
+    async def _see_through(self) -> None:
         try:
-            return await self._run()
+            report = await self._run()
         except StoreError as error:
             log.warning("attempt of %s could not begin: %s", self.job.job_id, error)
-            return self._reports.released(started=self._started)
+            report = self._reports.released(started=self._started)
         except Exception as error:  # our own mistake must not leave the job without a report
             log.exception("the attempt of %s broke", self.job.job_id)
-            return self._reports.unreported(shorten_error(error)) if self._started else self._reports.failed(error)
-        finally:
-            if self._child is not None:
-                self.crew.children.give_back(self._child)
-            if self.lease is not None and not self._goes_on:
-                await self._release_lease(self.lease)
+            report = self._reports.unreported(shorten_error(error)) if self._started else self._reports.failed(error)
+        if self._child is not None:
+            self.crew.children.give_back(self._child)
+        if self.lease is not None and not self._goes_on:
+            await self._release_lease(self.lease)
+        self._end(report)
+
+    def _end(self, report: Report | None) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self.on_end(self, report)
 
     async def _run(self) -> Report | None:
         origin = self.job.origin
@@ -101,42 +121,77 @@ class Attempt:
         once = self.job.options.guarantee is Guarantee.AT_MOST_ONCE
         if once and not await self.station.store.jobs.start(self.job.key, self.job.claim):
             return None
+        if self._stopping:
+            return self._reports.released(started=False)
         self._started = True
-        body = asyncio.ensure_future(self._call())
-        await self._watch(body)
-        return self._judge(body)
+        return await self._performed()
 
     async def _take_child(self) -> Report | None:
         """Get a child process ready; return a report when there is none to be had."""
-        taking = asyncio.ensure_future(self.crew.children.take(self.performer.work_for(self.job)))
-        await self._watch(taking)
-        if taking.cancelled():
-            text = f"its child process was not ready within {START_MS} ms"
-            return self._reports.released(started=False) if self._stop.done() else self._reports.failed(text)
-        error = taking.exception()
-        if error is not None:
+        work = self.performer.work_for(self.job)
+        try:
+            self._child = await self._cuttable(self.crew.children.take(work))
+        except asyncio.CancelledError:
+            if self._stopping:
+                return self._reports.released(started=False)
+            return self._reports.failed(f"its child process was not ready within {START_MS} ms")
+        except Exception as error:  # noqa: BLE001 - whatever kept it from getting ready
             return self._reports.failed(f"its child process could not get ready: {_text_of(error)}")
-        self._child = taking.result()
         clock = self.station.runtime.clock
         self.deadline_boot, self._reports.started_at = self._full_timeout(), clock.now_ms()
         return None
 
-    async def _watch(self, body: asyncio.Future[Any]) -> None:
-        """Wait for the end of a call, or cancel it at its deadline or when the worker stops."""
-        while not body.done() and not self._stop.done() and (left_ms := self._left_ms()) > 0:
-            await asyncio.wait({body, self._stop}, timeout=left_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
-        if body.done():
-            return
-        self._cut_off = True
-        body.cancel()
-        await asyncio.wait({body}, timeout=self._settle_seconds)
-        if not body.done():
-            self._give_up(body)
+    async def _performed(self) -> Report:
+        """Call the performer and name the way it ended."""
+        try:
+            value = await self._cuttable(self._call())
+        except asyncio.CancelledError:
+            return self._cut_short(None) if self._cut_off else self._reports.failed(_CANCELLED)
+        except BaseException as error:  # noqa: BLE001 - whatever a performer raises is its attempt's end, no more
+            return self._failed(error)
+        return self._reports.completed(value)
 
-    def _give_up(self, body: asyncio.Future[Any]) -> None:
-        """Wait no longer for code that ignores its cancellation."""
+    async def _cuttable(self, work: Awaitable[T]) -> T:
+        """Do what is cancelled at the deadline, or when the worker stops."""
+        self._can_be_cut = True
+        self._timer = self.loop.call_later(self._left_ms() / 1000, self._at_deadline)
+        try:
+            return await work
+        finally:
+            self._can_be_cut = False
+            self._timer.cancel()
+            self._take_back_cancellation()
+
+    def _at_deadline(self) -> None:
+        left_ms = self._left_ms()
+        if left_ms > 0:  # heartbeats have moved it
+            self._timer = self.loop.call_later(left_ms / 1000, self._at_deadline)
+        else:
+            self._cut()
+
+    def _cut(self) -> None:
+        assert self._task is not None and self._timer is not None  # noqa: S101, PT018 - what is cut is being done
+        self._cut_off = True
+        self._timer.cancel()
+        self._timer = self.loop.call_later(self._settle_seconds, self._give_up)
+        self._task.cancel()
+
+    def _take_back_cancellation(self) -> None:
+        """Let what the engine still has to await here go undisturbed."""
+        assert self._task is not None  # noqa: S101 - it is this very task
+        while self._task.cancelling():
+            self._task.uncancel()
+
+    def _give_up(self) -> None:
+        """Wait no longer for a performer that ignores its cancellation."""
+        assert self._task is not None  # noqa: S101 - it was cancelled before
+        self._leave(self._task)
+        self._end(self._cut_short(None))
+
+    def _leave(self, task: asyncio.Task[Any]) -> None:
+        """Count code that ignores its cancellation, until it ends."""
         self._goes_on = True
-        body.add_done_callback(partial(_forget, self.crew.overstays.begin("loop")))
+        task.add_done_callback(partial(_forget, self.crew.overstays.begin("loop")))
         log.error("%s: code of it ignores its cancellation and goes on", self.job.job_id)
 
     async def _call(self) -> object:
@@ -148,7 +203,9 @@ class Attempt:
         except (SystemExit, KeyboardInterrupt) as error:  # the performer's end, not the worker's
             raise RuntimeError(f"the performer raised {type(error).__name__}({error})") from error
         finally:
-            await settle_stragglers(context, self._settle_seconds, self._give_up)
+            if may_have_left(context, self.loop):
+                await settle_stragglers(context, self._settle_seconds, self._leave)
+            enter(None)
 
     async def _called(self, context: JobContext) -> object:
         match self.way:
@@ -182,23 +239,18 @@ class Attempt:
             self._child.kill()
             raise
 
-    def _judge(self, body: asyncio.Future[Any]) -> Report:
-        """Name the way a call ended."""
-        error = None if not body.done() or body.cancelled() else body.exception()
+    def _failed(self, error: BaseException) -> Report:
+        """Name the way in which a call raised."""
         if _is_lease_lost(error):
             return self._reports.lease_lost()
-        if self._cut_off and (error is not None or not body.done() or body.cancelled()):
+        if self._cut_off:
             return self._cut_short(error)
-        if body.cancelled():
-            return self._reports.failed("CancelledError: the performer was cancelled")
         if isinstance(error, ChildDiedError):
             return self._reports.unreported(str(error))
-        if error is not None:
-            return self._reports.failed(_text_of(error))
-        return self._reports.completed(body.result())
+        return self._reports.failed(_text_of(error))
 
     def _cut_short(self, error: BaseException | None) -> Report:
-        if self._stop.done():
+        if self._stopping:
             return self._reports.released(started=self._started)
         text = f"timed out after {self.job.options.timeout_ms} ms"
         if error is not None and not isinstance(error, TimeoutError):
@@ -214,7 +266,6 @@ class Attempt:
                 return self._reports.failed(text, Outcome.TIMED_OUT)
 
     def _context(self) -> JobContext:
-        clock = self.station.runtime.clock
         return JobContext(
             self.job,
             self.station.store,
@@ -222,7 +273,7 @@ class Attempt:
             self.station.worker_id,
             self.lease,
             _move_deadline=self._move_deadline,
-            _deadline_ms=lambda: clock.now_ms() + self._left_ms(),
+            _deadline_ms=self._deadline_ms,
         )
 
     async def _take_lease(self, name: str) -> bool:
@@ -249,6 +300,9 @@ class Attempt:
 
     def _full_timeout(self) -> int:
         return self.station.runtime.clock.boot_ms() + self.job.options.timeout_ms
+
+    def _deadline_ms(self) -> int:
+        return self.station.runtime.clock.now_ms() + self._left_ms()
 
     def _left_ms(self) -> int:
         return self.deadline_boot - self.station.runtime.clock.boot_ms()

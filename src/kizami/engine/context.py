@@ -45,7 +45,8 @@ class JobContext:
     """The job being performed.
 
     `deadline` moves with each heartbeat. `idempotency_key` is the same for every attempt of a job: give it to systems
-    that accept one. `tasks` are those that the performer started and that have not been collected yet.
+    that accept one. `tasks` are those that the performer started and that have not been collected yet; None before the
+    first.
     """
 
     job: ClaimedJob
@@ -55,7 +56,7 @@ class JobContext:
     lease: HeldLease | None = None
     _move_deadline: Callable[[float | None], None] = field(default=_ignore)
     _deadline_ms: Callable[[], int] = field(default=lambda: 0)
-    tasks: weakref.WeakSet[asyncio.Task[Any]] = field(default_factory=weakref.WeakSet, repr=False)
+    tasks: weakref.WeakSet[asyncio.Task[Any]] | None = field(default=None, repr=False)
 
     @property
     def job_id(self) -> str:

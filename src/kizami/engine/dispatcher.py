@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kizami.core.errors import StoreError
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from kizami.engine.reporter import Reporter
     from kizami.engine.station import Station
     from kizami.engine.waker import Waker
-    from kizami.store.protocol import ClaimedJob
+    from kizami.store.protocol import ClaimedJob, Report
 
 log = logging.getLogger("kizami.worker")
 
@@ -39,12 +41,16 @@ class Dispatcher:
         self._crew = Crew.of(station)
         self._barred: tuple[RunsIn, ...] = ()
         self._finishing = False
-        self._attempts: dict[Attempt, asyncio.Task[None]] = {}
+        self._is_flowing = False
+        self._running: dict[Attempt, None] = {}
+        self._reported: dict[Attempt, None] = {}
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """Return what is being performed now; safe to call from another thread."""
-        return tuple(self._attempts)
+        """Return what is being performed or reported now; safe to call from another thread."""
+        return (*tuple(self._running), *tuple(self._reported))
 
     async def run(self) -> None:
         """Claim and start jobs until `finish`; a failing store is tried again."""
@@ -65,13 +71,17 @@ class Dispatcher:
 
     async def stop(self) -> None:
         """Let running jobs end within the grace time, then hand back what is unfinished."""
-        if self._attempts:
-            await asyncio.wait(self._attempts.values(), timeout=self._settings.stop_ms / 1000)
-        for attempt in self.attempts:
+        await self._emptied()
+        for attempt in tuple(self._running):
             attempt.break_off()
-        if self._attempts:
-            await asyncio.wait(self._attempts.values(), timeout=self._settings.stop_ms / 1000)
+        await self._emptied()
         await self._crew.children.stop()
+
+    async def _emptied(self) -> None:
+        """Wait until every job has ended and its report has landed, at most for the grace time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.stop_ms / 1000):
+                await self._empty.wait()
 
     async def _fill(self) -> int:
         """Claim what fits; return how long to wait (ms) when there is nothing more to claim now."""
@@ -79,21 +89,33 @@ class Dispatcher:
         claims = tuple(self._claims())
         if not claims:
             return self._settings.poll_ms
+        if not self._is_flowing and (wait_ms := await self._wait_ms(claims)) > 0:
+            return wait_ms
+        begun = [await self._take(claim) for claim in claims]
+        was_flowing, self._is_flowing = self._is_flowing, any(begun)
+        return 0 if self._is_flowing or was_flowing else self._settings.poll_ms
+
+    async def _wait_ms(self, claims: tuple[Claim, ...]) -> int:
+        """Return how long there is nothing to claim; only reads. While jobs flow, a claim tells as much."""
         bindings = tuple(sorted(binding for claim in claims for binding in claim.bindings))
         horizon = await self._jobs.horizon(self._station.app, bindings)
-        if not horizon.ready:
-            wake_in = self._settings.poll_ms if horizon.wake_at is None else horizon.wake_at - horizon.now
-            return max(1, min(self._settings.poll_ms, wake_in))
-        begun = [await self._take(claim) for claim in claims]
-        return 0 if any(begun) else self._settings.poll_ms
+        if horizon.ready:
+            return 0
+        wake_in = self._settings.poll_ms if horizon.wake_at is None else horizon.wake_at - horizon.now
+        return max(1, min(self._settings.poll_ms, wake_in))
 
     @property
     def _slots(self) -> int:
-        return self._settings.concurrency - len(self._attempts)
+        """Return how many jobs may be claimed: one whose report is on its way no longer takes a slot.
+
+        Its report and the next claim can so share a commit. Unless reports don't land: then nothing new is begun.
+        """
+        most = self._settings.concurrency
+        return min(most - len(self._running), 2 * most - len(self._running) - len(self._reported))
 
     def _claims(self) -> Iterator[Claim]:
         """Yield what to ask for: jobs for free processes, then jobs of all other kinds that are not barred."""
-        processes = self._settings.processes - sum(each.way == "process" for each in self._attempts)
+        processes = self._settings.processes - sum(each.way == "process" for each in self._running)
         kinds: tuple[tuple[tuple[RunsIn, ...], int], ...] = (
             (("process",), min(self._slots, processes)),
             (("loop", "thread"), self._slots),
@@ -114,17 +136,27 @@ class Dispatcher:
 
     def _begin(self, job: ClaimedJob) -> None:
         loop = asyncio.get_running_loop()
-        attempt = Attempt(job, self._performers[job.binding], self._station, self._crew, loop)
-        self._attempts[attempt] = asyncio.create_task(self._see_through(attempt), name=f"kizami-job {job.job_id}")
+        attempt = Attempt(job, self._performers[job.binding], self._station, self._crew, loop, self._end)
+        self._running[attempt] = None
+        self._empty.clear()
+        attempt.begin()
 
-    async def _see_through(self, attempt: Attempt) -> None:
-        try:
-            report = await attempt.run()
-            if report is not None:
-                await self._reporter.report(report, attempt.job.job_id)
-        finally:
-            del self._attempts[attempt]
-            self._waker.wake()
+    def _end(self, attempt: Attempt, report: Report | None) -> None:
+        if report is not None:
+            self._reported[attempt] = None
+            self._reporter.add(report, attempt.job.job_id, partial(self._landed, attempt))
+        del self._running[attempt]
+        self._tell_if_empty()
+        self._waker.wake()
+
+    def _landed(self, attempt: Attempt) -> None:
+        del self._reported[attempt]
+        self._tell_if_empty()
+        self._waker.wake()
+
+    def _tell_if_empty(self) -> None:
+        if not self._running and not self._reported:
+            self._empty.set()
 
     async def _tell_of_overstays(self) -> None:
         """Bar the kinds of jobs of which too many go on, and say so: in the log, and in the worker's row."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kizami.core.errors import StoreError
 from kizami.core.states import JobState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kizami.runtime import Clock
     from kizami.store.protocol import JobStore, Report
 
@@ -18,34 +20,40 @@ RETRY_SECONDS: Final = 0.2
 BATCH_MAX: Final = 500
 
 
+class _Outcome(NamedTuple):
+    report: Report
+    job_id: str
+    on_landed: Callable[[], None]
+
+
 class Reporter:
     """Records outcomes durably; one that can't be recorded is tried again, the job isn't."""
 
     def __init__(self, jobs: JobStore, clock: Clock) -> None:
         self._jobs = jobs
         self._clock = clock
-        self._queue: asyncio.Queue[tuple[Report, str, asyncio.Future[bool]]] = asyncio.Queue()
+        self._waiting: list[_Outcome] = []
+        self._some = asyncio.Event()
 
-    async def report(self, report: Report, job_id: str) -> bool:
-        """Record one outcome; returns when it is durable. False: the job was no longer this worker's."""
-        landed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._queue.put_nowait((report, job_id, landed))
-        return await landed
+    def add(self, report: Report, job_id: str, on_landed: Callable[[], None]) -> None:
+        """Record an outcome; `on_landed` is called when it is durable, or when the job is no longer this worker's."""
+        self._waiting.append(_Outcome(report, job_id, on_landed))
+        self._some.set()
 
     async def run(self) -> None:
         """Flush for ever."""
         while True:
-            batch = [await self._queue.get()]
-            while not self._queue.empty() and len(batch) < BATCH_MAX:
-                batch.append(self._queue.get_nowait())
+            await self._some.wait()
+            batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
+            if not self._waiting:
+                self._some.clear()
             await self._flush(batch)
 
-    async def _flush(self, batch: list[tuple[Report, str, asyncio.Future[bool]]]) -> None:
-        answers = await self._record([report for report, _, _ in batch])
-        for (report, job_id, landed), answer in zip(batch, answers, strict=True):
-            _tell(report, job_id, answer=answer)
-            if not landed.done():
-                landed.set_result(answer)
+    async def _flush(self, batch: list[_Outcome]) -> None:
+        answers = await self._record([outcome.report for outcome in batch])
+        for outcome, answer in zip(batch, answers, strict=True):
+            _tell(outcome.report, outcome.job_id, answer=answer)
+            outcome.on_landed()
 
     async def _record(self, reports: list[Report]) -> tuple[bool, ...]:
         while True:

@@ -30,6 +30,8 @@ class Reports:
     def completed(self, value: object) -> Report:
         """Report what the performer returned: a snooze, a cancel, or a result."""
         match value:
+            case None:
+                return self._report(JobState.COMPLETED, Outcome.COMPLETED)
             case Cancel(reason):
                 return self._report(JobState.CANCELLED, Outcome.CANCELLED, error=shorten_error(reason) or None)
             case Snooze(delay_ms) if self.job.snoozes < SNOOZES_MAX:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from kizami.engine.context import JobContext, current_or_none, job_of
@@ -41,6 +42,8 @@ class TaskRecorder:
         )
         owner = current_or_none()
         if owner is not None:
+            if owner.tasks is None:
+                owner.tasks = weakref.WeakSet()
             owner.tasks.add(task)
         return task
 
@@ -59,6 +62,11 @@ def record_tasks(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
             loop.set_task_factory(recorder.inner)
 
     return end
+
+
+def may_have_left(context: JobContext, loop: asyncio.AbstractEventLoop) -> bool:
+    """Tell whether a job may have left tasks running: it started some, or nobody noted which."""
+    return context.tasks is not None or not isinstance(loop.get_task_factory(), TaskRecorder)
 
 
 async def settle_stragglers(context: JobContext, seconds: float, give_up: Callable[[asyncio.Task[Any]], None]) -> None:
@@ -89,4 +97,4 @@ def _started_by(context: JobContext) -> list[asyncio.Task[Any]]:
     recorded = isinstance(asyncio.get_running_loop().get_task_factory(), TaskRecorder)
     if sys.version_info >= (3, 12) and not recorded:  # another factory was put over ours: look at every task
         return [task for task in asyncio.all_tasks() if job_of(task.get_context()) is context]
-    return list(context.tasks)
+    return list(context.tasks or ())

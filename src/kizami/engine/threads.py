@@ -33,7 +33,7 @@ class Threads(Executor):
         def run() -> None:
             try:
                 answer.set_result(function(*args, **kwargs))
-            except StopIteration as error:
+            except (StopIteration, GeneratorExit) as error:  # no coroutine survives to be told
                 answer.set_exception(RuntimeError(f"the function raised {error!r}"))
             except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's answer
                 answer.set_exception(error)

@@ -79,7 +79,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         error: BaseException | None = None
         try:
             value = call()
-        except StopIteration as raised:  # no future takes it
+        except (StopIteration, GeneratorExit) as raised:  # no future takes the one, no coroutine the other
             error = RuntimeError(f"the function raised {raised!r}")
         except BaseException as raised:  # noqa: BLE001 - whatever a thread raises belongs to who awaits it
             error = raised
