@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kizami.app.binding import split_declaration
 from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
-from kizami.app.performer import JobRequest, Performer
+from kizami.app.performer import JobId, JobRequest, Performer
 from kizami.core.errors import DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
@@ -21,6 +21,7 @@ from kizami.runtime import Runtime, SystemRuntime
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
+    from kizami.app.bindings import Bindings
     from kizami.app.jobs import Jobs
     from kizami.app.schedules import Schedules
     from kizami.core.window import Finding, Window
@@ -87,6 +88,13 @@ class Kizami:
         from kizami.app.jobs import Jobs  # noqa: PLC0415 - importing kizami must stay light
 
         return Jobs(self.name, self.store.jobs)
+
+    @property
+    def bindings(self) -> Bindings:
+        """Return the app's bindings; the app must be open."""
+        from kizami.app.bindings import Bindings  # noqa: PLC0415 - importing kizami must stay light
+
+        return Bindings(self.name, self.store.bindings)
 
     @property
     def schedules(self) -> Schedules:
@@ -159,10 +167,9 @@ class Kizami:
 
         return decorate
 
-    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[str]:
-        """Add jobs in order, all or none; return their ids. Raises StoreError."""
-        answers = await self.store.jobs.enqueue([request.new for request in requests])
-        return [answer.job_id for answer in answers]
+    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[JobId]:
+        """Add jobs in order, all or none, in one step; return their ids. Raises StoreError."""
+        return [JobId(answer) for answer in await self.store.jobs.enqueue([request.new for request in requests])]
 
     def check(self) -> tuple[Finding, ...]:
         """Return every tick that falls outside its schedule's posting window, from now on.
