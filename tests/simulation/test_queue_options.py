@@ -77,6 +77,7 @@ def test_an_enqueue_says_that_it_found_one() -> None:
 
 WRONG: dict[str, tuple[Callable[[], Any], type[Exception]]] = {
     "policy": (lambda: counting(policy=5), DefinitionError),
+    "reaper_grace": (lambda: counting(policy=Policy(reaper_grace=timedelta(seconds=4))), DefinitionError),
     "retention": (lambda: counting(retention=MINUTE), DefinitionError),
     "shards": (lambda: counting(shards=True), DefinitionError),
     "requires_unique_key": (lambda: counting(requires_unique_key=1), DefinitionError),

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from kizami.app.binding import split_declaration
+from kizami.app.binding import refuse_short_grace, split_declaration
 from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.performer import JobId, JobRequest, Performer
@@ -246,6 +246,7 @@ class Kizami:
         owner = f"Performer {name}"
         body = _body(owner, function)
         declaration, rest = split_declaration(name, options, self._defaults())
+        refuse_short_grace(declaration, min(self.settings.vouch_ms, self.settings.grace_ms))
         checked = JobOptions().changed(owner, rest)  # type: ignore[arg-type]  # unknown names are refused inside
         performer: Performer[Any, Any] = Performer(self, name, body, checked, declaration)
         self._performers[name] = performer
