@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from kizami.core.errors import InvalidInputError, NotFoundError, WrongStateError
 from kizami.core.options import JobOptions
 from kizami.core.sharding import shard_of
 from kizami.core.states import JobState
-from kizami.store.protocol import BindingDeclaration, Enqueued, NewJob, Store
+from kizami.store.protocol import BindingDeclaration, Enqueued, FireOutcome, NewJob, Store
+from tests.conformance.planned import MINUTE_MS, at_tick, defined, fire, planned_at, register, tick_job
 from tests.conformance.whole_store import (
     APP,
     BINDING,
@@ -141,3 +143,19 @@ async def test_reservations_move_along_with_the_number_of_shards(whole: Store) -
     fresh = JobOptions(unique_key="other", partition_key="other")
     (added,) = await whole.jobs.enqueue([new_job("c", fresh)])
     assert added == Enqueued(f"send#{shard_of('other', 4)}:c")
+
+
+@pytest.mark.parametrize("case", ["unknown binding", "missing key"])
+async def test_a_tick_whose_binding_refuses_its_job_is_settled_as_failed(
+    whole: Store, still_clock: StillClock, case: str
+) -> None:
+    """B068: such a tick is not owed for ever, and its schedule goes on."""
+    await register(whole, defined())
+    if case == "missing key":
+        await whole.bindings.declare(APP, [BindingDeclaration(BINDING, requires_concurrency_key=True)])
+    planned = await planned_at(whole)
+    still_clock.move(planned - still_clock.now)
+    record = await fire(whole, replace(at_tick(planned), job=replace(tick_job(), declaration=None)))
+    assert (record.outcome, record.job_id) == (FireOutcome.FAILED, None)
+    assert BINDING in (record.reason or "")
+    assert await planned_at(whole) == planned + MINUTE_MS

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kizami.core.dispatch import Wait
-from kizami.core.options import FirstDue, JobOptions
+from kizami.core.options import FirstDue, Guarantee, JobOptions
 from kizami.core.policy import Policy, Rate
 from kizami.core.states import JobState
 from kizami.store.protocol import BindingDeclaration, ClaimedJob, NewJob, Outcome, Report, Store
@@ -133,6 +133,22 @@ async def test_a_dead_or_silent_holder_gives_its_key_back(whole: Store, still_cl
     await whole.workers.bury("w2")
     assert local_ids(await take(whole, "w3")) == ["a1"]
     assert await take(whole, "w3") == []
+
+
+@pytest.mark.parametrize("lost", ["silent", "buried"])
+async def test_a_holder_that_is_stalled_lets_the_next_of_its_key_start(
+    whole: Store, still_clock: StillClock, lost: str
+) -> None:
+    """B049: also an end that nobody reported brings back the next one."""
+    await declare(whole)
+    once = JobOptions(timeout_ms=60_000, guarantee=Guarantee.AT_MOST_ONCE, concurrency_key="a")
+    await whole.jobs.enqueue([new_job("a1", once), keyed("a2", "a")])
+    assert local_ids(await take(whole, "w1")) == ["a1"]
+    assert await take(whole, "w2") == []
+    still_clock.move(SILENT_MS + 1)
+    taken = await (whole.jobs.reap(APP, SILENT_MS) if lost == "silent" else whole.workers.bury("w1"))
+    assert [one.state for one in taken] == [JobState.STALLED]
+    assert local_ids(await take(whole, "w2")) == ["a2"]
 
 
 @pytest.mark.parametrize("operation", ["cancel", "reschedule"])

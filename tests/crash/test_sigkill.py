@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -42,7 +43,7 @@ async def test_twenty_kills_lose_no_job_repeat_no_at_most_once_job_and_double_no
     assert check_each_tick_once(scene, ledger) >= 10
 
 
-async def enqueue_over(victim: Victim, jobs: int, seconds: float) -> list[str]:
+async def enqueue_over(victim: Victim, jobs: int, seconds: float) -> Sequence[str]:
     """Enqueue jobs of both kinds that become due over a time; return the ids of the at-most-once ones."""
     delays = [timedelta(milliseconds=round(1000 * seconds * number / jobs)) for number in range(jobs)]
     await victim.app.enqueue_many(victim.again.job(0.3, delay=delay) for delay in delays)

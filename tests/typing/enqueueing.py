@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import assert_type
 
 from kizami import JobContext, Kizami, Performer
+from kizami.app.performer import JobId
 
 app = Kizami()
 
@@ -51,7 +52,7 @@ assert_type(sweep, Performer[None, None])
 
 
 async def right() -> None:
-    assert_type(await poll.enqueue(Inbox("in"), delay=timedelta(hours=1)), str)
+    assert_type(await poll.enqueue(Inbox("in"), delay=timedelta(hours=1)), JobId)
     await poll_slowly.enqueue(Inbox("in"), priority=3)
     await app.enqueue_many([count.job([1, 2]), sweep.job()])
     await mail.enqueue(Inbox("in"))

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from kizami.app.binding import split_declaration
+from kizami.app.binding import refuse_short_grace, split_declaration
 from kizami.app.callables import body_of
 from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.in_process import place_of, require_found
-from kizami.app.performer import JobRequest, Performer
+from kizami.app.performer import JobId, JobRequest, Performer
 from kizami.core.errors import ConfigurationError, DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
@@ -23,6 +23,7 @@ from kizami.runtime import Runtime, SystemRuntime
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
+    from kizami.app.bindings import Bindings
     from kizami.app.deliveries import Deliveries
     from kizami.app.jobs import Jobs
     from kizami.app.schedules import Schedules
@@ -106,6 +107,13 @@ class Kizami:
         return Jobs(self.name, self.store.jobs)
 
     @property
+    def bindings(self) -> Bindings:
+        """Return the app's bindings; the app must be open."""
+        from kizami.app.bindings import Bindings  # noqa: PLC0415 - importing kizami must stay light
+
+        return Bindings(self.name, self.store.bindings)
+
+    @property
     def deliveries(self) -> Deliveries:
         """Return what the app owes to Slack channels; the app must be open."""
         from kizami.app.deliveries import Deliveries  # noqa: PLC0415 - importing kizami must stay light
@@ -187,10 +195,9 @@ class Kizami:
         """Have a check awaited whenever a worker of this app starts, before its first tick; what it raises stops it."""
         self._start_checks.append(check)
 
-    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[str]:
-        """Add jobs in order, all or none; return their ids. Raises StoreError."""
-        answers = await self.store.jobs.enqueue([request.new for request in requests])
-        return [answer.job_id for answer in answers]
+    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[JobId]:
+        """Add jobs in order, all or none, in one step; return their ids. Raises StoreError."""
+        return [JobId(answer) for answer in await self.store.jobs.enqueue([request.new for request in requests])]
 
     def check(self) -> tuple[Finding, ...]:
         """Return every tick that falls outside its schedule's posting window, from now on.
@@ -276,6 +283,7 @@ class Kizami:
         place = place_of(owner, function, body, options.get("runs_in"))
         mine = {option: value for option, value in options.items() if option != "runs_in"}
         declaration, rest = split_declaration(name, mine, self._defaults())
+        refuse_short_grace(declaration, min(self.settings.vouch_ms, self.settings.grace_ms))
         checked = JobOptions().changed(owner, rest)  # type: ignore[arg-type]  # unknown names are refused inside
         performer: Performer[Any, Any] = Performer(self, name, body, checked, declaration, place)
         self._performers[name] = performer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from kizami.core.errors import DefinitionError
@@ -35,6 +36,18 @@ def split_declaration(
         )
     rest = {name: value for name, value in options.items() if name not in _KINDS}
     return BindingDeclaration(binding, **(dict(defaults) | said)), rest
+
+
+def refuse_short_grace(declaration: BindingDeclaration, least_ms: int) -> None:
+    """Raise DefinitionError when jobs could be taken before their worker's next sign of life, every `least_ms`."""
+    if declaration.policy.grace_ms < least_ms:
+        least, grace = timedelta(milliseconds=least_ms), declaration.policy.reaper_grace
+        raise DefinitionError(
+            f"Performer {declaration.name}: reaper_grace {grace} is shorter than the time between a worker's signs of"
+            f" life, {least}.",
+            remedy=f"Give at least {least}, or a smaller vouch_ms in WorkerSettings.",
+            field="reaper_grace",
+        )
 
 
 def _check(owner: str, name: str, value: object) -> None:

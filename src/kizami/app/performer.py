@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from kizami.app.in_process import InProcess, Place
 from kizami.app.signature import Signature, read_signature
@@ -22,7 +22,9 @@ from kizami.store.protocol import BindingDeclaration, ClaimedJob, NewJob, Origin
 
 if TYPE_CHECKING:
     from kizami.app.app import Kizami
+    from kizami.core.states import JobState
     from kizami.core.zone import TimeZone
+    from kizami.store.protocol import Enqueued
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -33,6 +35,23 @@ class JobRequest:
     """A job ready to be enqueued, made by `Performer.job`."""
 
     new: NewJob
+
+
+class JobId(str):  # noqa: SLOT000 - a str can't have slots with values
+    """The id of an enqueued job, and whether it was there before.
+
+    `existing` tells that nothing was added, since the job's unique_key is reserved: the id and `state` are those of the
+    job that has it (None: it has been removed, its reservation lives on).
+    """
+
+    existing: bool
+    state: JobState | None
+
+    def __new__(cls, answer: Enqueued) -> Self:
+        """Return the id that a store's answer names."""
+        made = super().__new__(cls, answer.job_id)
+        made.existing, made.state = answer.existing, answer.state
+        return made
 
 
 class Performer(Generic[P, R]):
@@ -101,8 +120,12 @@ class Performer(Generic[P, R]):
         local_id = sortable_id(self._app.runtime.clock, self._app.runtime.entropy)
         return JobRequest(self._new_job(local_id, payload, options, None))
 
-    async def enqueue(self, payload: P = None, **options: Unpack[EnqueueChanges]) -> str:  # type: ignore[assignment]  # as above
-        """Add a job durably; return its id. Raises PayloadError, DefinitionError, UnsupportedError, StoreError."""
+    async def enqueue(self, payload: P = None, **options: Unpack[EnqueueChanges]) -> JobId:  # type: ignore[assignment]  # as above
+        """Add a job durably; return its id, which says whether the job was there already.
+
+        Raises InvalidInputError where its keys don't fit the binding, PayloadError, DefinitionError, UnsupportedError,
+        StoreError.
+        """
         return (await self._app.enqueue_many([self.job(payload, **options)]))[0]
 
     def tick_job(self, payload: object, origin: Origin, options: JobOptions) -> NewJob:
