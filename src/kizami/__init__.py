@@ -5,11 +5,33 @@ from kizami.app.performer import Performer
 from kizami.app.tick import Tick
 from kizami.core.backoff import Backoff
 from kizami.core.cron import parse_cron
-from kizami.core.errors import KizamiError
+from kizami.core.errors import (
+    ConfigurationError,
+    CronError,
+    CursorMovedError,
+    DefinitionError,
+    GoneError,
+    InvalidInputError,
+    KizamiError,
+    LeaseHeldError,
+    NotFoundError,
+    NotPlannedError,
+    PayloadError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnclearError,
+    StoreVersionError,
+    TimeZoneError,
+    UnsupportedError,
+    WrongStateError,
+)
 from kizami.core.next_fire import next_fire
 from kizami.core.options import Guarantee
 from kizami.core.outcomes import Cancel, Snooze
 from kizami.core.policy import Policy, Rate, Retention
+from kizami.core.states import JobState
 from kizami.core.window import Window
 from kizami.engine.context import JobContext, current_job
 from kizami.engine.lease import LeaseSettings
@@ -19,20 +41,40 @@ from kizami.engine.settings import WorkerSettings
 __all__ = [
     "Backoff",
     "Cancel",
+    "ConfigurationError",
+    "CronError",
+    "CursorMovedError",
+    "DefinitionError",
+    "GoneError",
     "Guarantee",
+    "InvalidInputError",
     "JobContext",
     "JobLogFilter",
+    "JobState",
     "Kizami",
     "KizamiError",
+    "LeaseHeldError",
     "LeaseSettings",
+    "NotFoundError",
+    "NotPlannedError",
+    "PayloadError",
     "Performer",
     "Policy",
     "Rate",
     "Retention",
     "Snooze",
+    "StoreBusyError",
+    "StoreError",
+    "StoreFullError",
+    "StoreReadOnlyError",
+    "StoreUnclearError",
+    "StoreVersionError",
     "Tick",
+    "TimeZoneError",
+    "UnsupportedError",
     "Window",
     "WorkerSettings",
+    "WrongStateError",
     "current_job",
     "next_fire",
     "parse_cron",
