@@ -88,7 +88,7 @@ async def fill_up(database: Database) -> list[str]:
 
     with pytest.raises(StoreFullError, match="is full") as caught:
         await write_on()
-    assert "Free at least 1 MiB" in str(caught.value.remedy)
+    assert "Free at least 4 MiB" in str(caught.value.remedy)
     return accepted
 
 

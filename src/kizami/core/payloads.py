@@ -42,8 +42,6 @@ class PayloadType:
                 self._adapter.dump_python(checked, warnings=False), "payload", 0
             )  # JSON mode writes null for NaN
             plain = self._adapter.dump_python(checked, mode="json", warnings=False)
-            # pydantic takes an instance of the type as it is, even with wrong fields: what is stored must fit too.
-            self._adapter.validate_python(plain)
         except ValidationError as error:
             raise self._refusal(error) from None
         except (ValueError, TypeError) as error:
@@ -56,6 +54,7 @@ class PayloadType:
                 remedy=f"Keep it under {PAYLOAD_CHARACTERS_MAX}: store the data elsewhere and pass its key.",
                 path="payload",
             )
+        self.decode(text)  # pydantic takes an instance of the type as it is, even with wrong fields: it must fit too
         return text
 
     def meaning(self, value: object) -> str:
@@ -74,7 +73,7 @@ class PayloadType:
     def decode(self, text: str) -> Any:
         """Return the payload that `encode` wrote. Raises PayloadError if it doesn't fit the type any more."""
         try:
-            return self._adapter.validate_python(json.loads(text))
+            return self._adapter.validate_json(text)
         except ValidationError as error:
             raise self._refusal(error) from None
 

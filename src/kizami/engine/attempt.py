@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from kizami.engine.child import Child
     from kizami.engine.crew import Crew
+    from kizami.engine.deadlines import Deadlines
     from kizami.engine.performing import Performing
     from kizami.engine.station import Station
     from kizami.store.protocol import ClaimedJob
@@ -51,17 +52,18 @@ class Attempt:
     station: Station
     crew: Crew
     loop: asyncio.AbstractEventLoop
+    deadlines: Deadlines
     on_end: Callable[[Attempt, Report | None], None]
     way: RunsIn = field(init=False)
     deadline_boot: int = field(init=False)
     progress: float | None = None
     beats: int = 0
     beats_written: int = 0
+    can_be_cut: bool = False
     lease: HeldLease | None = None
     _reports: Reports = field(init=False)
     _task: asyncio.Task[None] | None = None
-    _timer: asyncio.TimerHandle | None = None
-    _can_be_cut: bool = False
+    _giving_up: asyncio.TimerHandle | None = None
     _cut_off: bool = False
     _stopping: bool = False
     _started: bool = False
@@ -88,8 +90,7 @@ class Attempt:
     def break_off(self) -> None:
         """Stop the performer because the worker's grace time is over."""
         self._stopping = True
-        if self._can_be_cut and not self._cut_off:
-            self._cut()
+        self.cut()
 
     async def _see_through(self) -> None:
         try:
@@ -153,28 +154,22 @@ class Attempt:
 
     async def _cuttable(self, work: Awaitable[T]) -> T:
         """Do what is cancelled at the deadline, or when the worker stops."""
-        self._can_be_cut = True
-        self._timer = self.loop.call_later(self._left_ms() / 1000, self._at_deadline)
+        self.can_be_cut = True
+        self.deadlines.expect(self.deadline_boot)
         try:
             return await work
         finally:
-            self._can_be_cut = False
-            self._timer.cancel()
+            self.can_be_cut = False
+            if self._giving_up is not None:
+                self._giving_up.cancel()
             self._take_back_cancellation()
 
-    def _at_deadline(self) -> None:
-        left_ms = self._left_ms()
-        if left_ms > 0:  # heartbeats have moved it
-            self._timer = self.loop.call_later(left_ms / 1000, self._at_deadline)
-        else:
-            self._cut()
-
-    def _cut(self) -> None:
-        assert self._task is not None and self._timer is not None  # noqa: S101, PT018 - what is cut is being done
-        self._cut_off = True
-        self._timer.cancel()
-        self._timer = self.loop.call_later(self._settle_seconds, self._give_up)
-        self._task.cancel()
+    def cut(self) -> None:
+        """Cancel the performer, once: its time is up, or the worker stops."""
+        if self.can_be_cut and not self._cut_off and self._task is not None:
+            self._cut_off = True
+            self._giving_up = self.loop.call_later(self._settle_seconds, self._give_up)
+            self._task.cancel()
 
     def _take_back_cancellation(self) -> None:
         """Let what the engine still has to await here go undisturbed."""
@@ -205,7 +200,6 @@ class Attempt:
         finally:
             if may_have_left(context, self.loop):
                 await settle_stragglers(context, self._settle_seconds, self._leave)
-            enter(None)
 
     async def _called(self, context: JobContext) -> object:
         match self.way:

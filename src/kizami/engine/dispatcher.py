@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kizami.core.errors import StoreError
 from kizami.engine.attempt import Attempt
 from kizami.engine.crew import Crew
+from kizami.engine.deadlines import Deadlines
 from kizami.store.protocol import Claim
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Dispatcher:
         self._is_flowing = False
         self._running: dict[Attempt, None] = {}
         self._reported: dict[Attempt, None] = {}
+        self._deadlines = Deadlines(station.runtime.clock, lambda: self._running)
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -136,7 +138,8 @@ class Dispatcher:
 
     def _begin(self, job: ClaimedJob) -> None:
         loop = asyncio.get_running_loop()
-        attempt = Attempt(job, self._performers[job.binding], self._station, self._crew, loop, self._end)
+        performer = self._performers[job.binding]
+        attempt = Attempt(job, performer, self._station, self._crew, loop, self._deadlines, self._end)
         self._running[attempt] = None
         self._empty.clear()
         attempt.begin()
@@ -155,8 +158,10 @@ class Dispatcher:
         self._waker.wake()
 
     def _tell_if_empty(self) -> None:
-        if not self._running and not self._reported:
-            self._empty.set()
+        if not self._running:
+            self._deadlines.rest()
+            if not self._reported:
+                self._empty.set()
 
     async def _tell_of_overstays(self) -> None:
         """Bar the kinds of jobs of which too many go on, and say so: in the log, and in the worker's row."""

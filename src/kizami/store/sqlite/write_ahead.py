@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-LOG_BYTES: Final = 1_048_576
+LOG_BYTES: Final = 4_194_304
 """The log is moved into the file when it has this size, and cut back to it; it is longer only by one transaction."""
 
 _PAGE_BYTES: Final = 4_096
