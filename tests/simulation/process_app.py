@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
@@ -11,6 +12,8 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -145,6 +148,19 @@ class Unreadable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return raise_tricky, ()
+
+
+@dataclass(frozen=True)
+class Babbler:
+    """Says something over the line of its child, past the one who may."""
+
+    text: str
+
+    def load(self) -> Callable[[str, JobContext], object]:
+        for found in gc.get_objects():
+            if isinstance(found, Connection) and not found.closed:
+                found.send_bytes(self.text.encode())
+        return lambda payload, _: payload
 
 
 def raise_with_a_cause() -> object:

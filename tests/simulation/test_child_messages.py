@@ -19,7 +19,7 @@ from kizami.engine.child import Child, ChildDiedError, ChildFailedError
 from kizami.engine.child_process import numbered
 from kizami.engine.spawn import start
 from tests.simulation import process_app
-from tests.simulation.process_app import Unreadable
+from tests.simulation.process_app import Babbler, Unreadable
 from tests.simulation.real_app import all_gone, app_in, ended, started
 
 SETTINGS = WorkerSettings(processes=1, stop_ms=2_000, poll_ms=50)
@@ -134,6 +134,21 @@ def test_an_order_that_can_not_be_read_fails_alone() -> None:
         with pytest.raises(ChildFailedError, match="TrickyError"):
             child.load(Unreadable())
     child.stop()
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[]", "{}"])
+def test_a_child_that_says_nonsense_is_killed(text: str) -> None:
+    child = Child()
+    with pytest.raises(ChildDiedError, match="what went over its line made no sense"):
+        child.load(Babbler(text))
+    assert child.is_killed
+
+
+def test_an_answer_of_another_process_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    child = Child()
+    child.load(Babbler('{"end": "failed", "text": "not mine", "number": 1, "pid": 1}'))
+    child.stop()
+    assert "an answer for its order 1 came from process 1" in caplog.text
 
 
 def test_signals_for_the_service_do_no_harm_to_a_child_that_starts() -> None:
