@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -67,6 +72,95 @@ def forever(payload: str) -> None:
     Path(payload).write_text(f"{os.getpid()} {started.pid}", encoding="utf-8")
     while True:
         threading.Event().wait()
+
+
+def beats_on(ctx: JobContext) -> int:
+    """Return at once, and leave a thread that beats and logs in this job's name."""
+
+    def beat() -> None:
+        while True:
+            threading.Event().wait(0.1)
+            ctx.heartbeat(0.77)
+            logging.getLogger("shop").warning("left behind")
+
+    threading.Thread(target=beat, daemon=True).start()
+    return os.getpid()
+
+
+def forks_on(payload: float) -> int:
+    """Return in two processes, in the forked one later."""
+    if os.fork() == 0:
+        threading.Event().wait(payload)
+    return os.getpid()
+
+
+def waits(payload: float) -> int:
+    threading.Event().wait(payload)
+    return os.getpid()
+
+
+def forks_and_dies(payload: str) -> None:
+    """Die, and leave a fork that holds all that a fork can hold."""
+    forked = os.fork()
+    if forked == 0:
+        threading.Event().wait(600)
+    Path(payload).write_text(f"{os.getpid()} {forked}", encoding="utf-8")
+    os._exit(3)
+
+
+def leaves_behind(payload: str) -> None:
+    started = subprocess.Popen([sys.executable, "-c", "import threading; threading.Event().wait(600)"])
+    Path(payload).write_text(f"{os.getpid()} {started.pid}", encoding="utf-8")
+
+
+def never_lets_go(payload: str) -> None:
+    """Start a process, then hold the interpreter's lock for hours in one call into C."""
+    started = subprocess.Popen([sys.executable, "-c", "import threading; threading.Event().wait(600)"])
+    Path(payload).write_text(f"{os.getpid()} {started.pid}", encoding="utf-8")
+    re.match(r"(a+)+$", "a" * 48 + "b")
+
+
+def inherits() -> list[Any]:
+    """Return what a process started from here would inherit, and what its standard input has."""
+    numbers = [int(path.name) for path in Path("/proc/self/fd").iterdir()]
+    passed_on = []
+    for number in numbers:
+        with suppress(OSError):  # the one that listed them
+            passed_on += [number] if number > 2 and os.get_inheritable(number) else []
+    blocked = [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())]
+    return [passed_on, os.read(0, 1).decode(), blocked]
+
+
+def shuts_its_output() -> int:
+    sys.stdout.close()
+    return os.getpid()
+
+
+def shuts_everything() -> None:
+    os.closerange(3, 256)
+
+
+class Unreadable:
+    """Can be pickled, but raises when it is read."""
+
+    def load(self) -> Callable[[str, JobContext], object]:
+        raise NotImplementedError
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return raise_tricky, ()
+
+
+@dataclass(frozen=True)
+class Babbler:
+    """Says something over the line of its child, past the one who may."""
+
+    text: str
+
+    def load(self) -> Callable[[str, JobContext], object]:
+        for found in gc.get_objects():
+            if isinstance(found, Connection) and not found.closed:
+                found.send_bytes(self.text.encode())
+        return lambda payload, _: payload
 
 
 def raise_with_a_cause() -> object:
