@@ -55,7 +55,7 @@ class Schedules:
     async def preview(self, name: str, count: int) -> tuple[EpochMs, ...]:
         """Return the next planned times, epoch ms. Raises NotFoundError."""
         found = await self.get(name)
-        upcoming = fires(found.timing, await self._store.now(), found.anchor_at)
+        upcoming = fires(found.known_timing, await self._store.now(), found.anchor_at)
         return tuple(next(upcoming) for _ in range(count))
 
     async def pause(self, name: str) -> Schedule:
@@ -95,7 +95,7 @@ class Schedules:
     async def _planned(self, stored: Schedule, scheduled_at: datetime | None) -> EpochMs:
         now = await self._store.now()
         if scheduled_at is None:
-            latest = latest_at_or_before(stored.timing, now, stored.anchor_at)
+            latest = latest_at_or_before(stored.known_timing, now, stored.anchor_at)
             if latest is None:
                 raise NotPlannedError(
                     f"Schedule {stored.name} has no planned time yet.", remedy="Tick it after its first one."
@@ -109,7 +109,7 @@ class Schedules:
                 "lies in the future",
                 "Deliver it when its time has come; compare the clocks of both machines.",
             )
-        if not is_planned(stored.timing, at, stored.anchor_at):
+        if not is_planned(stored.known_timing, at, stored.anchor_at):
             remedy = "Pass the platform's scheduled time, or leave it out to take the latest planned one."
             raise _not_planned(stored, at, "is not a planned time", remedy)
         return at

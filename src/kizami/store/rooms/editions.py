@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kizami.store.protocol import Editions, Registration, Superseded, edition_fingerprint
 from kizami.store.rooms import plans
-from kizami.store.rooms.schedule_rows import definition_values
+from kizami.store.rooms.schedule_rows import definition_values, readable
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def _follow(transaction: Transaction, moment: Moment, app: str, definitions: Seq
             plan = plans.new_plan(transaction, moment, row, definition)
             transaction.execute(SCHEDULES["redefine"], plan | definition_values(app, definition))
         else:
+            if isinstance(readable(row), str):
+                transaction.execute(SCHEDULES["mend"], definition_values(app, definition))
             continue
         transaction.execute(SQL["remember"], {"app": app, "name": definition.name})
     for name, row in stored.items():
