@@ -235,11 +235,13 @@ class ScheduleStore(Protocol):
         *,
         worker_id: str | None = None,
         silent_ms: int = SILENT_MS,
+        redefine: bool = False,
     ) -> Registration:
         """Make the stored schedules of an app equal to this edition of its code, where it is in force.
 
-        In force is the newest edition that a living worker runs; `worker_id` None is a call from outside, which any
-        living worker precedes. A worker that was silent for longer than `silent_ms`, or of an earlier boot, counts as
+        In force is the newest edition that a living worker runs. `worker_id` None is a call from outside: it adds the
+        schedules whose names were never stored and changes nothing, or, with `redefine`, does what a worker does; where
+        a worker lives, neither. A worker that was silent for longer than `silent_ms`, or of an earlier boot, counts as
         gone. An unchanged fingerprint keeps its row (with the code's timing where the stored one can't be read); a
         changed one gets a greater version, and a changed timing a new plan (a tick already due is settled first); those
         not in `definitions` are removed.

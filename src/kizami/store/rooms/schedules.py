@@ -36,9 +36,10 @@ class ScheduleRoom:
         *,
         worker_id: str | None = None,
         silent_ms: int = SILENT_MS,
+        redefine: bool = False,
     ) -> Registration:
         """Make the stored schedules equal to the code's unless a living worker runs a newer edition of it."""
-        by = editions.Registrant(app, worker_id, silent_ms)
+        by = editions.Registrant(app, worker_id, silent_ms, redefine=redefine)
         registration = await self._database.write(
             lambda transaction, moment: editions.register(transaction, moment, by, definitions),
         )
