@@ -12,8 +12,8 @@ from tests.conformance.whole_store import APP, StillClock, employ
 FIRST, SECOND, THIRD = (defined(note=f"edition {number}") for number in (1, 2, 3))
 
 
-async def run(store: Store, worker_id: str | None, *definitions: ScheduleDefinition) -> Registration:
-    """Start code in a worker, or (None) in a call from outside."""
+async def run(store: Store, worker_id: str, *definitions: ScheduleDefinition) -> Registration:
+    """Start code in a worker."""
     return await store.schedules.register(APP, definitions, worker_id=worker_id)
 
 
@@ -105,20 +105,44 @@ async def test_a_worker_that_gives_no_sign_of_life_counts_as_gone(whole: Store, 
     assert (await run(whole, "w1", FIRST)).versions == {NAME: 3}
 
 
-async def test_a_call_from_outside_defines_only_where_no_worker_lives(whole: Store) -> None:
-    alone = await run(whole, None, FIRST)
-    assert (alone.edition, alone.versions) == (1, {NAME: 1})
+async def outside(store: Store, *definitions: ScheduleDefinition, redefine: bool = False) -> dict[str, int]:
+    """Return the versions in force after a call from outside."""
+    return (await store.schedules.register(APP, definitions, redefine=redefine)).versions
+
+
+async def test_a_call_from_outside_changes_and_removes_nothing(whole: Store) -> None:
+    """Also where no worker lives: it may come from old code."""
+    await run(whole, "w1", SECOND, defined("kept"))
+    await run(whole, "w1", SECOND, defined("kept"), defined("dropped"))
+    await run(whole, "w1", SECOND, defined("kept"))
+    for lives in (True, False):
+        assert await outside(whole, FIRST, defined("dropped")) == {}
+        assert await outside(whole, SECOND) == {NAME: 1}
+        assert await in_force(whole) == {NAME: "edition 2", "kept": ""}
+        if lives:
+            await whole.workers.leave("w1")
+
+
+async def test_a_call_from_outside_adds_what_was_never_stored_where_no_worker_lives(whole: Store) -> None:
+    assert await outside(whole, FIRST) == {NAME: 1}
+    assert await outside(whole, FIRST, defined("added")) == {NAME: 1, "added": 1}
+    assert await whole.schedules.editions(APP) == Editions(in_force=0, others=0)
+    assert (await run(whole, "w1", FIRST)).versions == {NAME: 1}
+    assert await outside(whole, FIRST, defined("more")) == {NAME: 1}
+    assert await in_force(whole) == {NAME: "edition 1"}
+
+
+async def test_a_call_from_outside_that_redefines_does_so_only_where_no_worker_lives(whole: Store) -> None:
     await run(whole, "w1", SECOND)
-    for definition, versions in ((FIRST, {}), (SECOND, {NAME: 2}), (THIRD, {})):
-        assert (await run(whole, None, definition)).versions == versions
-    assert await in_force(whole) == {NAME: "edition 2"}
+    assert await outside(whole, THIRD, redefine=True) == {}
     await whole.workers.leave("w1")
-    assert (await run(whole, None, THIRD)).versions == {NAME: 3}
+    assert await outside(whole, THIRD, redefine=True) == {NAME: 2}
+    assert await in_force(whole) == {NAME: "edition 3"}
 
 
 async def test_two_apps_on_one_database_have_editions_of_their_own(whole: Store) -> None:
     await run(whole, "w1", FIRST)
-    await whole.schedules.register("elsewhere", [SECOND])
+    await whole.schedules.register("elsewhere", [SECOND], redefine=True)
     assert await whole.schedules.editions("elsewhere") == Editions(in_force=1, others=0)
     assert await whole.schedules.editions(APP) == Editions(in_force=1, others=1)
     assert await whole.schedules.editions(APP, besides="w1") == Editions(in_force=1, others=0)

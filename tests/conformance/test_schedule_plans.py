@@ -259,6 +259,6 @@ async def test_an_unknown_schedule_is_named(whole: Store, operation: str) -> Non
 
 async def test_two_apps_share_a_name_but_no_schedule(whole: Store) -> None:
     await register(whole, defined())
-    await whole.schedules.register("elsewhere", [])
-    await whole.schedules.register("elsewhere", [defined(timing=HOURLY)])
+    await whole.schedules.register("elsewhere", [], redefine=True)
+    await whole.schedules.register("elsewhere", [defined(timing=HOURLY)], redefine=True)
     assert await planned_at(whole) == NEXT_MINUTE

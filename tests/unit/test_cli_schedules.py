@@ -179,3 +179,12 @@ def test_texts_with_brackets_are_printed_as_they_are(project: Project) -> None:
         connection.execute("UPDATE kizami_jobs SET error = 'no [red]way[/] :smile:'")
     connection.close()
     assert "no [red]way[/] :smile:" in project.run("jobs", "show", "reports:app", job_id).out
+
+
+def test_a_tick_puts_changed_code_in_force_only_when_told_to(project: Project) -> None:
+    assert project.run("tick", "reports:app", "morning").code == 0
+    project.write("reports.py", APP.replace("0 9 * * 1-5", "30 9 * * 1-5"))
+    for options, changed in (((), False), (("--register",), True)):
+        project.run("tick", "reports:app", "morning", *options)
+        assert ("30 9 * * 1-5" in project.run("schedules", "list", "reports:app").out) == changed
+    assert "--register" in project.run("tick", "reports:app", "morning", "--register", "--manual").err

@@ -13,6 +13,7 @@ from kizami.store.protocol import NewDelivery
 from kizami.web.auth import csrf_token_for
 from kizami.web.look import length_text, pretty_json, relative_text
 from kizami.web.timeline import strokes
+from tests.conformance.damaged import damage
 from tests.unit.web_site import OPERATOR, VIEWER, Site, cookie, open_site, register, routes
 
 _MARK = "window.hit"
@@ -217,3 +218,18 @@ def test_stored_text_that_is_not_json_is_shown_as_it_is() -> None:
 
 def test_a_very_long_value_is_cut_and_says_so() -> None:
     assert pretty_json(json.dumps("x" * 50_000)).endswith("(cut after 20000 of 50002 characters)")
+
+
+async def test_a_broken_schedule_is_shown_with_its_reason_and_hides_no_other(tmp_path: Path) -> None:
+    """B020: on the overview, its page, the list and the API."""
+    async with open_site(tmp_path) as site, site.as_operator() as asking:
+        await damage(site.app.store, name="nightly", app="demo")
+        for path in ("/", "/schedules", "/schedules/nightly"):
+            page = await asking.get(path)
+            assert page.status_code == httpx.codes.OK
+            assert "Europe/Atlantis" in page.text
+        listed = {one["name"]: one for one in (await asking.get("/api/schedules")).json()["schedules"]}
+        assert listed["hourly"]["broken"] is None
+        assert listed["nightly"]["timing"] is None
+        assert "Europe/Atlantis" in listed["nightly"]["broken"]
+        assert (await asking.get("/api/schedules/nightly/preview")).status_code == httpx.codes.BAD_REQUEST

@@ -116,7 +116,9 @@ async def register(app: Kizami, worker_id: str = WORKER, host: str = "somewhere"
     """Do what a worker does when it starts."""
     process = ProcessIdentity(host, "boot", "namespace", 1, "started")
     await app.store.workers.register(Worker(worker_id, app.name, process, ("greet",)))
-    await app.store.schedules.register(app.name, [entry.scheduled().definition for entry in app.definitions])
+    await app.store.schedules.register(
+        app.name, [entry.scheduled().definition for entry in app.definitions], worker_id=worker_id
+    )
 
 
 @asynccontextmanager

@@ -55,7 +55,7 @@ class Schedules:
     async def preview(self, name: str, count: int) -> tuple[EpochMs, ...]:
         """Return the next planned times, epoch ms. Raises NotFoundError."""
         found = await self.get(name)
-        upcoming = fires(found.timing, await self._store.now(), found.anchor_at)
+        upcoming = fires(found.known_timing, await self._store.now(), found.anchor_at)
         return tuple(next(upcoming) for _ in range(count))
 
     async def pause(self, name: str) -> Schedule:
@@ -75,17 +75,24 @@ class Schedules:
         return await self._fire(name, TickKind.MANUAL, await self._store.now(), by, version)
 
     async def tick(
-        self, name: str, scheduled_at: datetime | None = None, *, manual: bool = False, by: str = "external"
+        self,
+        name: str,
+        scheduled_at: datetime | None = None,
+        *,
+        manual: bool = False,
+        by: str = "external",
+        register: bool = False,
     ) -> FireRecord:
         """Fire a tick that an external clock delivers; returns after commit.
 
         Without `scheduled_at` the tick is the latest planned time that isn't after now. A tick delivered again has the
         outcome DUPLICATE, one that a later tick overtook OVERTAKEN, one of code that is not in force SUPERSEDED.
+        `register` puts this process's code in force first, unless a worker lives: for apps that no worker serves.
         Raises NotFoundError, NotPlannedError, LeaseHeldError (manual only).
         """
         if manual:
             return await self.trigger(name, by=by)
-        stored, version = await self._stored(name)
+        stored, version = await self._stored(name, redefine=register)
         at = await self._planned(stored, scheduled_at)
         record = await self._fire(name, TickKind.EXTERNAL, at, by, version)
         if record.outcome in (FireOutcome.DUPLICATE, FireOutcome.OVERTAKEN):
@@ -95,7 +102,7 @@ class Schedules:
     async def _planned(self, stored: Schedule, scheduled_at: datetime | None) -> EpochMs:
         now = await self._store.now()
         if scheduled_at is None:
-            latest = latest_at_or_before(stored.timing, now, stored.anchor_at)
+            latest = latest_at_or_before(stored.known_timing, now, stored.anchor_at)
             if latest is None:
                 raise NotPlannedError(
                     f"Schedule {stored.name} has no planned time yet.", remedy="Tick it after its first one."
@@ -109,25 +116,32 @@ class Schedules:
                 "lies in the future",
                 "Deliver it when its time has come; compare the clocks of both machines.",
             )
-        if not is_planned(stored.timing, at, stored.anchor_at):
+        if not is_planned(stored.known_timing, at, stored.anchor_at):
             remedy = "Pass the platform's scheduled time, or leave it out to take the latest planned one."
             raise _not_planned(stored, at, "is not a planned time", remedy)
         return at
 
-    async def _stored(self, name: str) -> tuple[Schedule, int]:
+    async def _stored(self, name: str, *, redefine: bool = False) -> tuple[Schedule, int]:
         """Return a schedule and the version of it that this process's code defines; 0 where that is not in force.
 
-        Where only external clocks drive this app, its code is registered here. Where workers run, they alone say what
-        is defined: an old process must not bring back what newer code changed or removed.
+        Schedules that were never stored are, where no worker lives. Whatever is stored stays, unless told otherwise: an
+        old process must not bring back what newer code changed or removed.
         """
         version = 0
         if name in self._code:
             definitions = [entry.scheduled().definition for entry in self._code.values()]
-            registration = await self._store.register(self._app, definitions, silent_ms=self._settings.grace_ms)
+            registration = await self._store.register(
+                self._app, definitions, silent_ms=self._settings.grace_ms, redefine=redefine
+            )
             version = registration.versions.get(name, 0)
             for each in registration.superseded:
                 if each.schedule == name:
-                    log.warning("%s", each)
+                    log.warning(
+                        "schedule %s: version %d is stored, which is not this code's; start a worker of this code, or, "
+                        "where only external clocks run, tick it with --register",
+                        name,
+                        each.by_version,
+                    )
         return await self.get(name), version
 
     async def _fire(self, name: str, kind: TickKind, at: EpochMs, by: str, version: int) -> FireRecord:

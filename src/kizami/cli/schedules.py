@@ -113,7 +113,7 @@ async def _planned(app: Kizami, name: str, count: int) -> tuple[Timing, tuple[in
     entry = next((entry for entry in app.definitions if entry.name == name), None)
     if entry is None or name in known:
         found = await app.schedules.get(name)
-        return found.timing, await app.schedules.preview(name, count)
+        return found.known_timing, await app.schedules.preview(name, count)
     now = app.runtime.clock.now_ms()
     upcoming = fires(entry.timing, now, now)
     return entry.timing, tuple(next(upcoming) for _ in range(count))
@@ -132,6 +132,8 @@ def _row(one: Schedule) -> tuple[str, ...]:
 
 
 def _state(one: Schedule) -> str:
+    if one.broken is not None:
+        return f"broken: {one.broken}"
     if one.paused_at is not None:
         return f"paused since {format_local(one.paused_at, _zone(one.timing))}"
     return "driven from outside" if one.driver == "external" else "active"
@@ -145,12 +147,12 @@ def _local(at: int | None, zone: TimeZone) -> str:
     return "-" if at is None else format_local(at, zone)
 
 
-def _zone(timing: Timing) -> TimeZone:
+def _zone(timing: Timing | None) -> TimeZone:
     return timing.zone if isinstance(timing, CronTiming) else load_zone("UTC")
 
 
 def _as_json(one: Schedule) -> dict[str, Any]:
-    return _plain(one) | {"timing": to_json(one.timing)}
+    return _plain(one) | {"timing": None if one.timing is None else to_json(one.timing)}
 
 
 def _plain(record: Schedule | FireRecord) -> dict[str, Any]:

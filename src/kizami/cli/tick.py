@@ -47,6 +47,13 @@ def tick(
         str | None, typer.Option(help="The platform's planned time: ISO 8601 with an offset, or epoch milliseconds.")
     ] = None,
     manual: Annotated[bool, typer.Option("--manual", help="Fire once now, beside the plan.")] = False,
+    register: Annotated[
+        bool,
+        typer.Option(
+            "--register",
+            help="First put this code's schedules in force, unless a worker runs: for apps without workers.",
+        ),
+    ] = False,
     wait: Annotated[
         float | None,
         typer.Option(
@@ -60,11 +67,13 @@ def tick(
 ) -> None:
     """Fire one tick of a schedule and return after commit. A tick delivered again is a duplicate, and exits 0."""
     at = None if scheduled_time is None else read_instant(scheduled_time)
+    if manual and register:
+        raise InvalidInputError("--manual fires what is in force.", remedy="Leave out --register.", path="--register")
     if manual and at is not None:
         raise InvalidInputError("--manual fires now.", remedy="Leave out --scheduled-time.", path=_OPTION)
     if wait is not None:
         require_within("--wait", wait, 0, WAIT_MAX)
-    done = with_open_app(place, lambda app: _tick(app, name, at, manual=manual, wait=wait))
+    done = with_open_app(place, lambda app: _tick(app, name, at, manual=manual, register=register, wait=wait))
     if as_json:
         print_json(done.to_json())
     else:
@@ -126,8 +135,10 @@ def read_instant(text: str) -> datetime:
     return to_datetime(to_epoch_ms(at, name=_OPTION), name=_OPTION)
 
 
-async def _tick(app: Kizami, name: str, at: datetime | None, *, manual: bool, wait: float | None) -> Done:
-    record = await app.schedules.tick(name, at, manual=manual, by="command line")
+async def _tick(
+    app: Kizami, name: str, at: datetime | None, *, manual: bool, register: bool, wait: float | None
+) -> Done:
+    record = await app.schedules.tick(name, at, manual=manual, by="command line", register=register)
     zone = app.zone_of(name)
     planned = format_local(record.planned_at, zone) if zone else str(to_datetime(record.planned_at))
     if record.outcome is not FireOutcome.FIRED or record.job_id is None:

@@ -21,7 +21,7 @@ from kizami.core.times import MS_PER_SECOND, EpochMs, to_ms
 from kizami.core.zone import TimeZone, load_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from kizami.core.local_minutes import LocalMinutes
 
@@ -193,7 +193,7 @@ def to_json(timing: Timing) -> dict[str, object]:
             assert_never(timing)
 
 
-def from_json(stored: Mapping[str, object]) -> Timing:
+def from_json(stored: object) -> Timing:
     """Return the timing that `to_json` gave. Raises DefinitionError if it isn't one, or its zone is no longer known."""
     match stored:
         case {"kind": "cron", "expressions": [*expressions], "time_zone": str(time_zone)}:
@@ -202,7 +202,7 @@ def from_json(stored: Mapping[str, object]) -> Timing:
             return interval_timing(every_ms)
         case _:
             raise DefinitionError(
-                f"The stored timing {dict(stored)!r} is not one.", remedy="Define the schedule again."
+                f"The stored timing {str(stored)[:200]} is not one.", remedy="Define the schedule again."
             )
 
 

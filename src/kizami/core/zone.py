@@ -156,7 +156,11 @@ def load_zone(name: str) -> TimeZone:
 
 @lru_cache(maxsize=1024)
 def _load(name: str) -> TimeZone:
-    return TimeZone(name, _tzinfo(name), read_zone_file(zone_bytes(name)))
+    try:
+        return TimeZone(name, _tzinfo(name), read_zone_file(zone_bytes(name)))
+    except (OSError, ValueError) as error:
+        message = f"Time zone {name!r} has no readable data: {error}."
+        raise TimeZoneError(message, remedy="Install the package tzdata again.", time_zone=name) from error
 
 
 @lru_cache(maxsize=1)

@@ -152,7 +152,7 @@ async def _count_ticks(folder: Path) -> Counter[str]:
         if line.kind is TickKind.PLANNED:
             counts[line.outcome] += line.count
     last = max((line.planned_last_at for line in ledger), default=schedule.anchor_at)
-    counts["planned"] = count_between(schedule.timing, schedule.anchor_at, last, schedule.anchor_at)
+    counts["planned"] = count_between(schedule.known_timing, schedule.anchor_at, last, schedule.anchor_at)
     return counts
 
 

@@ -57,6 +57,7 @@ class Firer:
         self._waker = waker
         self._standing = Registration(0, Editions(0, 0), {}, ())
         self._newer_went_boot: int | None = None
+        self._broken: dict[str, str] = {}
         self._firing: dict[str, asyncio.Task[None]] = {}
 
     async def register(self) -> None:
@@ -95,6 +96,8 @@ class Firer:
     async def _look(self) -> int:
         await self._follow_editions()
         page = await self._store.due(self._app, self._standing.versions, DUE_MAX)
+        if await self._tell_of_broken(page.broken):
+            page = await self._store.due(self._app, self._standing.versions, DUE_MAX)
         for due in page.due:
             if due.name not in self._firing:
                 task = asyncio.create_task(self._fire(due), name=f"kizami-fire {due.name}")
@@ -102,6 +105,17 @@ class Firer:
         if page.next_planned_at is None:
             return self._settings.poll_ms
         return min(self._settings.poll_ms, page.next_planned_at - page.now)
+
+    async def _tell_of_broken(self, broken: Mapping[str, str]) -> bool:
+        """Say once which schedules can't fire; where this code defines one, register it anew, which mends it."""
+        told, self._broken = self._broken, dict(broken)
+        new = [name for name in broken if told.get(name) != broken[name]]
+        for name in new:
+            log.error("schedule %s is broken and doesn't fire: %s", name, broken[name])
+        mends = any(name in self._standing.versions for name in new)
+        if mends:
+            await self.register()
+        return mends
 
     async def _follow_editions(self) -> None:
         """Register anew when another edition came into force, or newer code has been gone for a grace time.

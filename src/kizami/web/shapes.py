@@ -108,10 +108,14 @@ class FireAnswer(_Answer):
 
 
 class ScheduleAnswer(_Answer):
-    """A schedule. Every `*_at_local` is its neighbour's instant with zone and offset in force."""
+    """A schedule. Every `*_at_local` is its neighbour's instant with zone and offset in force.
+
+    One whose stored timing can't be read has none, and `broken` says why.
+    """
 
     name: str
-    timing: dict[str, Any]
+    timing: dict[str, Any] | None
+    broken: str | None
     description: str
     time_zone: str
     gmt_offset: str

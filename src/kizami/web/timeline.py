@@ -17,8 +17,8 @@ _STROKES_MAX: Final = 200
 
 
 def strokes(schedule: Schedule, now: EpochMs) -> str:
-    """Return an SVG path with one stroke for each tick of the coming hour; none while the schedule is paused."""
-    if schedule.paused_at is not None:
+    """Return an SVG path with one stroke for each tick of the coming hour; none while it is paused or broken."""
+    if schedule.paused_at is not None or schedule.timing is None:
         return ""
     planned = takewhile(lambda at: at <= now + SPAN_MS, fires(schedule.timing, now, schedule.anchor_at))
     return "".join(f"M{(at - now) * WIDTH // SPAN_MS} 3v10" for at in islice(planned, _STROKES_MAX))

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kizami.web.counts import Counts
 
 
-def zone_of(timing: Timing) -> TimeZone:
-    """Return the zone that a timing's local times are in; UTC for an interval."""
+def zone_of(timing: Timing | None) -> TimeZone:
+    """Return the zone that a timing's local times are in; UTC for an interval and where there is none."""
     return timing.zone if isinstance(timing, CronTiming) else load_zone("UTC")
 
 
@@ -110,7 +110,7 @@ def _schedule_values(schedule: Schedule, now: EpochMs) -> dict[str, Any]:
     values |= {f"{name}_local": local(values[name], zone) for name in instants}
     shown_at = now if schedule.next_at is None else schedule.next_at
     return values | {
-        "timing": to_json(schedule.timing),
+        "timing": None if schedule.timing is None else to_json(schedule.timing),
         "time_zone": zone.name,
         "gmt_offset": format_offset(zone.offset_at(shown_at // MS_PER_SECOND)),
         "lateness_ms": lateness_ms(schedule),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kizami.core.errors import DefinitionError
 from kizami.core.times import EpochMs
 
 if TYPE_CHECKING:
@@ -67,11 +68,15 @@ class DueSchedule:
 
 @dataclass(frozen=True, slots=True)
 class DuePage:
-    """Due schedules, oldest first, the store's time, and the next planned time of any other schedule."""
+    """Due schedules, oldest first, the store's time, and the next planned time of any other schedule.
+
+    `broken`: why those don't fire, by name, that are due and whose timing can't be read.
+    """
 
     now: EpochMs
     due: tuple[DueSchedule, ...]
     next_planned_at: EpochMs | None
+    broken: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +134,13 @@ class Schedule:
 
     The counts are about the plan: fired + skipped + missed + failed = the ticks planned so far. A fire by hand is in
     the ledger and in none of them; `last_error` is the last one of either.
+
+    A schedule whose stored timing can't be read has none and says why in `broken`; it doesn't fire, all others do.
     """
 
     name: str
-    timing: Timing
+    timing: Timing | None
+    broken: str | None
     binding: str
     overlap: str
     driver: str
@@ -153,6 +161,19 @@ class Schedule:
     last_error_at: EpochMs | None
     paused_at: EpochMs | None
     registered_at: EpochMs
+
+    @property
+    def known_timing(self) -> Timing:
+        """Return the timing. Raises DefinitionError if the schedule is broken."""
+        if self.timing is None:
+            raise broken_schedule(self.name, self.broken or "")
+        return self.timing
+
+
+def broken_schedule(name: str, reason: str) -> DefinitionError:
+    """Return the error of a schedule whose stored timing can't be read."""
+    remedy = "Start a worker whose code defines it with a timing of today's time-zone database."
+    return DefinitionError(f"Schedule {name} is broken and doesn't fire: {reason}", remedy=remedy, schedule=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +235,16 @@ class ScheduleStore(Protocol):
         *,
         worker_id: str | None = None,
         silent_ms: int = SILENT_MS,
+        redefine: bool = False,
     ) -> Registration:
         """Make the stored schedules of an app equal to this edition of its code, where it is in force.
 
-        In force is the newest edition that a living worker runs; `worker_id` None is a call from outside, which any
-        living worker precedes. A worker that was silent for longer than `silent_ms`, or of an earlier boot, counts as
-        gone. An unchanged fingerprint keeps its row; a changed one gets a greater version, and a changed timing a new
-        plan (a tick already due is settled first); those not in `definitions` are removed.
+        In force is the newest edition that a living worker runs. `worker_id` None is a call from outside: it adds the
+        schedules whose names were never stored and changes nothing, or, with `redefine`, does what a worker does; where
+        a worker lives, neither. A worker that was silent for longer than `silent_ms`, or of an earlier boot, counts as
+        gone. An unchanged fingerprint keeps its row (with the code's timing where the stored one can't be read); a
+        changed one gets a greater version, and a changed timing a new plan (a tick already due is settled first); those
+        not in `definitions` are removed.
         """
         ...
 

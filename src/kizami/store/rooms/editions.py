@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kizami.store.protocol import Editions, Registration, Superseded, edition_fingerprint
 from kizami.store.rooms import plans
-from kizami.store.rooms.schedule_rows import definition_values
+from kizami.store.rooms.schedule_rows import definition_values, readable
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Registrant:
     app: str
     worker_id: str | None
     silent_ms: int
+    redefine: bool = False
 
 
 def present(transaction: Transaction, moment: Moment, by: Registrant) -> Editions:
@@ -51,11 +52,15 @@ def register(
 ) -> Registration:
     """Put the registrant's edition in force unless another worker's has precedence; say how it stands.
 
-    A call from outside leaves no worker behind that would keep the schedules going, so any worker has precedence.
+    A call from outside leaves no worker behind that would keep the schedules going, so any worker has precedence. Nor
+    is it known to be newer than what is stored, so it only adds names that were never stored, unless told otherwise.
     """
     transaction.execute(SCHEDULES["hold_app"], {"app": by.app})
     found = present(transaction, moment, by)
     if by.worker_id is None and found.others:
+        return _standing(transaction, by.app, definitions, 0, found)
+    if by.worker_id is None and not by.redefine:
+        _add_unknown(transaction, moment, by.app, definitions)
         return _standing(transaction, by.app, definitions, 0, found)
     edition = _number(transaction, moment, by.app, edition_fingerprint(definitions))
     seen = {"now": moment.now, "boot": moment.boot}
@@ -79,12 +84,14 @@ def _follow(transaction: Transaction, moment: Moment, app: str, definitions: Seq
     for definition in definitions:
         row = stored.pop(definition.name, None)
         if row is None:
-            plan = plans.first_plan(moment, definition)
-            transaction.execute(SCHEDULES["insert"], plan | definition_values(app, definition))
-        elif row["fingerprint"] != definition.fingerprint:
+            _add(transaction, moment, app, definition)
+            continue
+        if row["fingerprint"] != definition.fingerprint:
             plan = plans.new_plan(transaction, moment, row, definition)
             transaction.execute(SCHEDULES["redefine"], plan | definition_values(app, definition))
         else:
+            if isinstance(readable(row), str):
+                transaction.execute(SCHEDULES["mend"], definition_values(app, definition))
             continue
         transaction.execute(SQL["remember"], {"app": app, "name": definition.name})
     for name, row in stored.items():
@@ -92,6 +99,20 @@ def _follow(transaction: Transaction, moment: Moment, app: str, definitions: Seq
             plans.drop_passed(transaction, moment, row, "the schedule was removed before they were acted on")
             transaction.execute(SCHEDULES["remove"], {"app": app, "name": name, "now": moment.now})
             transaction.execute(SQL["remember"], {"app": app, "name": name})
+
+
+def _add_unknown(transaction: Transaction, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]) -> None:
+    """Add the schedules whose names were never stored; also one that was removed stays so."""
+    stored = {row["name"] for row in transaction.execute(SCHEDULES["stored"], {"app": app})}
+    for definition in definitions:
+        if definition.name not in stored:
+            _add(transaction, moment, app, definition)
+
+
+def _add(transaction: Transaction, moment: Moment, app: str, definition: ScheduleDefinition) -> None:
+    plan = plans.first_plan(moment, definition)
+    transaction.execute(SCHEDULES["insert"], plan | definition_values(app, definition))
+    transaction.execute(SQL["remember"], {"app": app, "name": definition.name})
 
 
 def _standing(

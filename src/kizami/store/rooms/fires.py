@@ -12,7 +12,7 @@ from kizami.core.states import OUTSTANDING
 from kizami.store.protocol import Fire, FireOutcome, FireRecord, TickKind
 from kizami.store.rooms import plans
 from kizami.store.rooms.job_insert import home_of, insert_job
-from kizami.store.rooms.schedule_rows import fire_record
+from kizami.store.rooms.schedule_rows import fire_record, timing_of
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def settle_all(transaction: Transaction, moment: Moment, wanted: Sequence[Fire])
 
 
 def settle(transaction: Transaction, moment: Moment, fire: Fire) -> FireRecord:
-    """Act on one tick; STALE, SUPERSEDED and DUPLICATE answers have written nothing (FireRecord says more)."""
+    """Act on one tick; STALE, SUPERSEDED and DUPLICATE answers have written nothing (FireRecord says more).
+
+    Raises DefinitionError when the schedule's timing can't be read, unless it is fired by hand.
+    """
     row = transaction.execute(SQL["held"], {"app": fire.app, "name": fire.schedule}).fetchone()
     if row is None:
         if fire.kind is TickKind.PLANNED:
@@ -49,6 +52,7 @@ def settle(transaction: Transaction, moment: Moment, fire: Fire) -> FireRecord:
         return _unwritten(fire, moment, FireOutcome.SUPERSEDED, f"version {row['version']} of it is in force")
     if fire.kind is TickKind.MANUAL:
         return _fire_manually(transaction, moment, fire, row)
+    timing_of(row)
     return _not_to_settle(transaction, moment, fire, row) or _settle_tick(transaction, moment, fire, row)
 
 

@@ -18,7 +18,7 @@ from kizami.core.timing import (
     next_after,
 )
 from kizami.store.protocol import FireOutcome, TickKind
-from kizami.store.rooms.schedule_rows import timing_of
+from kizami.store.rooms.schedule_rows import readable, timing_of
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ def plan_after_pause(transaction: Transaction, moment: Moment, row: Row) -> Epoc
     settled_at = drop_passed(transaction, moment, row)
     if row["planned_at"] is None:
         return None
-    return next_after(timing_of(row["timing"]), max(moment.now, settled_at), row["anchor_at"])
+    return next_after(timing_of(row), max(moment.now, settled_at), row["anchor_at"])
 
 
 def plan_after_tick(row: Row, fire: Fire, moment: Moment) -> PlanAfter:
     """Return the plan behind a settled tick: the next boundary after now, the passed ones between are dropped."""
-    timing, anchor, planned, at = timing_of(row["timing"]), row["anchor_at"], row["planned_at"], fire.scheduled_at
+    timing, anchor, planned, at = timing_of(row), row["anchor_at"], row["planned_at"], fire.scheduled_at
     if fire.kind is TickKind.PLANNED:
         floor = _floor(row)
         decided = decide_misfire(timing, floor, max(moment.now, floor), anchor)
@@ -94,6 +94,7 @@ def drop_passed(transaction: Transaction, moment: Moment, row: Row, reason: str 
     """Settle every tick that is due as dropped; return the last settled time."""
     if not _passed(row, moment):
         return int(row["settled_at"] or 0)
+    # Of a timing that can't be read, only the plan itself is known.
     dropped, last = _stretch(row, moment.now)
     _drop(transaction, moment, row, PlanAfter(None, dropped, row["planned_at"], last), reason)
     return max(last, row["settled_at"] or 0)
@@ -123,8 +124,10 @@ def record_missed(transaction: Transaction, moment: Moment, row: Row, plan: Plan
 
 def _drop_behind(transaction: Transaction, moment: Moment, row: Row) -> None:
     """Drop what the old timing planned between its due tick, which stays owed, and now."""
-    floor = _floor(row)
-    decided = decide_misfire(timing_of(row["timing"]), floor, max(moment.now, floor), row["anchor_at"])
+    timing, floor = readable(row), _floor(row)
+    if isinstance(timing, str):
+        return
+    decided = decide_misfire(timing, floor, max(moment.now, floor), row["anchor_at"])
     if decided.dropped:
         plan = PlanAfter(None, decided.dropped, decided.dropped_first, decided.dropped_last)
         _drop(transaction, moment, row, plan, _MISSED)
@@ -151,7 +154,9 @@ def _floor(row: Row) -> EpochMs:
 
 def _stretch(row: Row, until: EpochMs) -> tuple[int, EpochMs]:
     """Return how many ticks the plan and those behind it are, up to an instant, and the last of them."""
-    timing, anchor, planned = timing_of(row["timing"]), row["anchor_at"], row["planned_at"]
+    timing, anchor, planned = readable(row), row["anchor_at"], row["planned_at"]
+    if isinstance(timing, str):
+        return 1, planned
     behind = count_between(timing, _floor(row), until, anchor)
     last = latest_at_or_before(timing, until, anchor) if behind else None
     return 1 + behind, planned if last is None else last

@@ -6,17 +6,37 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from kizami.core.errors import KizamiError
+from kizami.core.results import shorten_error
 from kizami.core.timing import Timing, fingerprint, from_json, to_json
 from kizami.store.protocol import FireOutcome, FireRecord, Schedule, ScheduleDefinition, TickKind
+from kizami.store.protocol.schedules import broken_schedule
 
 if TYPE_CHECKING:
     from kizami.store.transaction import Row
 
 
 @lru_cache(maxsize=4096)
-def timing_of(text: str) -> Timing:
-    """Return a stored timing."""
+def _timing(text: str) -> Timing:
     return from_json(json.loads(text))
+
+
+def readable(row: Row) -> Timing | str:
+    """Return a row's timing, or why it can't be read: its zone left the database, or the row is damaged."""
+    try:
+        return _timing(row["timing"])
+    except KizamiError as error:
+        return error.message
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        return f"The stored timing can't be read: {shorten_error(error)}"
+
+
+def timing_of(row: Row) -> Timing:
+    """Return a row's timing. Raises DefinitionError naming the schedule if it can't be read."""
+    found = readable(row)
+    if isinstance(found, str):
+        raise broken_schedule(row["name"], found)
+    return found
 
 
 def definition_values(app: str, definition: ScheduleDefinition) -> dict[str, Any]:
@@ -37,9 +57,11 @@ def definition_values(app: str, definition: ScheduleDefinition) -> dict[str, Any
 
 def schedule(row: Row) -> Schedule:
     """Return a row as people see it."""
+    timing = readable(row)
     return Schedule(
         name=row["name"],
-        timing=timing_of(row["timing"]),
+        timing=None if isinstance(timing, str) else timing,
+        broken=timing if isinstance(timing, str) else None,
         binding=row["binding"],
         overlap=row["overlap"],
         driver=row["driver"],

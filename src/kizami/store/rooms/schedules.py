@@ -10,7 +10,7 @@ from kizami.core.states import OUTSTANDING
 from kizami.store.protocol import DuePage, DueSchedule
 from kizami.store.protocol.schedules import SILENT_MS
 from kizami.store.rooms import editions, fires, plans
-from kizami.store.rooms.schedule_rows import fire_record, schedule
+from kizami.store.rooms.schedule_rows import fire_record, readable, schedule
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ class ScheduleRoom:
         *,
         worker_id: str | None = None,
         silent_ms: int = SILENT_MS,
+        redefine: bool = False,
     ) -> Registration:
         """Make the stored schedules equal to the code's unless a living worker runs a newer edition of it."""
-        by = editions.Registrant(app, worker_id, silent_ms)
+        by = editions.Registrant(app, worker_id, silent_ms, redefine=redefine)
         registration = await self._database.write(
             lambda transaction, moment: editions.register(transaction, moment, by, definitions),
         )
@@ -119,13 +120,17 @@ def one(transaction: Transaction, app: str, name: str, statement: str = "one") -
 
 def _due(transaction: Transaction, moment: Moment, app: str, versions: dict[str, int], limit: int) -> DuePage:
     found: list[DueSchedule] = []
+    broken: dict[str, str] = {}
     for row in transaction.execute(SQL["due"], {"app": app, "now": moment.now}):
-        if versions.get(row["name"]) == row["version"]:
+        timing = readable(row)
+        if isinstance(timing, str):
+            broken[row["name"]] = timing
+        elif versions.get(row["name"]) == row["version"]:
             found.append(DueSchedule(row["name"], row["version"], row["planned_at"], _outstanding(row)))
             if len(found) == limit:
                 break
     row = transaction.execute(SQL["next_planned"], {"app": app, "now": moment.now}).fetchone()
-    return DuePage(moment.now, tuple(found), row["planned_at"] if row else None)
+    return DuePage(moment.now, tuple(found), row["planned_at"] if row else None, broken)
 
 
 def _outstanding(row: Row) -> str | None:

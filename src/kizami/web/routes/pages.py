@@ -58,7 +58,7 @@ async def schedule(request: Request, app: App, name: str) -> Response:
         zone=zone_of(found.timing).name,
         lateness=lateness_ms(found),
         strokes=strokes(found, now),
-        upcoming=await app.schedules.preview(name, _UPCOMING),
+        upcoming=() if found.broken else await app.schedules.preview(name, _UPCOMING),
         ledger=await app.schedules.ledger(name, _LEDGER_LINES),
         now=now,
     )

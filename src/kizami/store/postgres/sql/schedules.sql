@@ -31,12 +31,16 @@ SET version = version + 1, fingerprint = :fingerprint, timing = :timing, timing_
   anchor_at = :anchor_at, planned_at = :planned_at, removed_at = NULL, registered_at = :now
 WHERE app = :app AND name = :name
 
+-- name: mend
+UPDATE kizami_schedules SET timing = :timing, timing_fingerprint = :timing_fingerprint
+WHERE app = :app AND name = :name
+
 -- name: remove
 UPDATE kizami_schedules SET version = version + 1, removed_at = :now, planned_at = NULL, fingerprint = ''
 WHERE app = :app AND name = :name AND removed_at IS NULL
 
 -- name: due
-SELECT s.name, s.version, s.planned_at, h.binding, h.shard, j.local_id, j.state
+SELECT s.name, s.version, s.planned_at, s.timing, h.binding, h.shard, j.local_id, j.state
 FROM kizami_schedules AS s
 LEFT JOIN kizami_jobs AS j ON j.key = s.last_job_key
 LEFT JOIN kizami_shards AS h ON h.shard_key = j.shard_key
