@@ -20,7 +20,6 @@ from kizami.core.errors import ConfigurationError
 from kizami.core.outcomes import Cancel, Snooze
 from kizami.core.results import keep_result, shorten_error
 from kizami.engine.context import JobContext, LeaseLost, enter
-from kizami.engine.lease import HeldLease, LeaseSettings
 from kizami.runtime import Runtime, SystemRuntime
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from kizami.engine.performing import Work
-    from kizami.store.protocol import ClaimedJob, LeaseFence, Store
+    from kizami.store.protocol import ClaimedJob, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,6 @@ class Order:
     work: Work
     job: ClaimedJob
     worker_id: str
-    fence: LeaseFence | None
     deadline_boot: int
 
 
@@ -117,7 +115,6 @@ class _Child:
             cast("Store", NoStore()),
             self._runtime,
             order.worker_id,
-            self._lease(order),
             _move_deadline=move_deadline,
             _deadline_ms=lambda: clock.now_ms() + deadline_boot - clock.boot_ms(),
         )
@@ -129,12 +126,6 @@ class _Child:
         except BaseException as error:  # noqa: BLE001 - whatever a performer raises is its attempt's failure
             answer = {"end": "failed", "text": shorten_error(error)}
         self.send(**answer)
-
-    def _lease(self, order: Order) -> HeldLease | None:
-        if order.fence is None:
-            return None
-        leases = cast("Store", NoStore())
-        return HeldLease(order.job.app, order.fence, cast("Any", leases), self._runtime.clock, LeaseSettings())
 
     def send(self, **message: Any) -> None:
         """Tell the worker something; from any thread."""
