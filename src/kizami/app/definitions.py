@@ -128,6 +128,12 @@ def define(
     _require(owner, "driver", driver, DRIVERS)
     if lease is not None:
         require_name(f"{owner}: lease", lease)
+        if target.runs_in == "process":
+            raise DefinitionError(
+                f"{owner}: its performer runs in a process, which can't ask whether the lease is still its own.",
+                remedy='Let it run in a thread (leave runs_in="process" out), or leave the lease out.',
+                field="lease",
+            )
     if window is not None and not isinstance(window, Window):
         raise DefinitionError(
             f"{owner}: window is {window!r}.", remedy='Give kizami.Window("08:00", "21:00").', field="window"

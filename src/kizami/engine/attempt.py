@@ -108,15 +108,17 @@ class Attempt:
         self._end(report)
 
     def _end(self, report: Report | None) -> None:
+        """Tell the end, once. Whatever way it ended: without its lease the work is another run's concern."""
         if not self._has_ended:
             self._has_ended = True
-            self.on_end(self, report)
+            has_lost = report is not None and self.lease is not None and self.lease.lost
+            self.on_end(self, self._reports.lease_lost() if has_lost else report)
 
     async def _run(self) -> Report | None:
         origin = self.job.origin
         if origin is not None and origin.lease is not None and not await self._take_lease(origin.lease):
-            log.info("lease held: %s skips (%s)", self.job.job_id, origin.lease)
-            return self._reports.lease_held()
+            log.info("lease held: %s doesn't run now (%s)", self.job.job_id, origin.lease)
+            return self._reports.lease_held(origin.lease, self.station.settings.lease.stale_ms)
         if self.way == "process" and (refusal := await self._take_child()) is not None:
             return refusal
         once = self.job.options.guarantee is Guarantee.AT_MOST_ONCE
@@ -224,9 +226,8 @@ class Attempt:
     async def _call_in_process(self) -> object:
         """Call a performer in its child process; when it is given up, the process is killed."""
         assert self._child is not None  # noqa: S101 - taken before the job was started
-        fence = self.lease.fence if self.lease else None
         work = self.performer.work_for(self.job)
-        order = Order(work, self.job, self.station.worker_id, fence, self.deadline_boot)
+        order = Order(work, self.job, self.station.worker_id, self.deadline_boot)
         try:
             return await self.crew.threads.call(Call(partial(self._child.perform, order, self._move_deadline)))
         except asyncio.CancelledError:

@@ -28,7 +28,6 @@ from kizami.core.errors import ConfigurationError
 from kizami.core.outcomes import Cancel, Snooze
 from kizami.core.results import keep_result, shorten_error
 from kizami.engine.context import JobContext, LeaseLost, enter
-from kizami.engine.lease import HeldLease, LeaseSettings
 from kizami.engine.spawn import STARTING
 from kizami.runtime import Runtime, SystemRuntime
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kizami.engine.performing import Work
-    from kizami.store.protocol import ClaimedJob, LeaseFence, Store
+    from kizami.store.protocol import ClaimedJob, Store
 
 LOG_CHARACTERS_MAX: Final = 100_000
 
@@ -48,7 +47,6 @@ class Order:
     work: Work
     job: ClaimedJob
     worker_id: str
-    fence: LeaseFence | None
     deadline_boot: int
 
 
@@ -184,18 +182,11 @@ class _Child:
             cast("Store", NoStore()),
             self._runtime,
             order.worker_id,
-            self._lease(order),
             _move_deadline=move_deadline,
             _deadline_ms=lambda: clock.now_ms() + deadline_boot - clock.boot_ms(),
         )
         enter(context)
         return _as_data(self._loaded[order.work](order.job.payload, context))
-
-    def _lease(self, order: Order) -> HeldLease | None:
-        if order.fence is None:
-            return None
-        leases = cast("Store", NoStore())
-        return HeldLease(order.job.app, order.fence, cast("Any", leases), self._runtime.clock, LeaseSettings())
 
     def say_log(self, name: str, level: int, text: str) -> None:
         """Send a log record, from any thread, in the name of the job in which it was made, as far as that is known."""

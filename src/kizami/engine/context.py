@@ -110,6 +110,18 @@ class JobContext:
         if not await self.still_ours():
             raise LeaseLost
 
+    def still_ours_blocking(self) -> bool:
+        """Tell a sync performer whether this run may go on, as `still_ours` does; not for the event loop.
+
+        Raises StoreError when the store can't be asked.
+        """
+        return self.lease is None or self.lease.still_ours_blocking()
+
+    def require_lease_blocking(self) -> None:
+        """Raise LeaseLost in a sync performer unless this run may go on; ask before every effect that people see."""
+        if not self.still_ours_blocking():
+            raise LeaseLost
+
 
 _current: ContextVar[JobContext | None] = ContextVar("kizami_job", default=None)
 

@@ -55,6 +55,13 @@ class HeldLease:
             return self._answer(held=await self.store.is_held(self.app, self.fence), beaten_boot=None)
         return self._answer(held=await self.store.renew(self.app, self.fence), beaten_boot=now)
 
+    def still_ours_blocking(self) -> bool:
+        """Tell the same from a thread that isn't the event loop, by renewing: one small write a time."""
+        if self.lost:
+            return False
+        now = self.clock.boot_ms()
+        return self._answer(held=self.store.renew_blocking(self.app, self.fence), beaten_boot=now)
+
     def beat_blocking(self) -> None:
         """Beat when due, from a thread; a store that can't be reached is tried again at the next beat."""
         now = self.clock.boot_ms()

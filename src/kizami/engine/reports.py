@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kizami.core.options import Guarantee
 from kizami.core.outcomes import SNOOZES_MAX, Cancel, Snooze, after_failure, after_unreported_end
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kizami.store.protocol import ClaimedJob
 
 log = logging.getLogger("kizami.job")
+LEASE_WAIT_MS: Final = 1_000
+"""How long a job that may have run waits for its lease the first time; then twice as long, and so on."""
 
 
 @dataclass(slots=True)
@@ -67,9 +69,18 @@ class Reports:
             return self._report(state, Outcome.STALLED, error="the worker was stopped while it ran")
         return self._report(state, Outcome.RELEASED, uses_attempt=False)
 
-    def lease_held(self) -> Report:
-        """Report a tick that found its lease held."""
-        return self._report(JobState.COMPLETED, Outcome.COMPLETED, result='"lease_held"', skipped_by_lease=True)
+    def lease_held(self, name: str, stale_ms: int) -> Report:
+        """Report a tick that found its lease held: it is skipped, unless it was claimed before and so may have run.
+
+        Then it waits, using no attempt: ever longer, at most for the lease's staleness window.
+        """
+        if self.job.claim == 1:
+            return self._report(JobState.COMPLETED, Outcome.COMPLETED, result='"lease_held"', skipped_by_lease=True)
+        if self.job.snoozes >= SNOOZES_MAX:
+            return self.failed(f"the lease {name} was held by another run at each of {SNOOZES_MAX} looks")
+        delay_ms = min(stale_ms, LEASE_WAIT_MS << min(self.job.snoozes, 20))
+        waits = f"the lease {name} is held by another run"
+        return self._report(JobState.SCHEDULED, Outcome.SNOOZED, delay_ms=delay_ms, uses_attempt=False, error=waits)
 
     def lease_lost(self) -> Report:
         """Report a run that stopped because its lease belongs to another run now."""

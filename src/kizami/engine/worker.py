@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kizami.engine.dispatcher import Dispatcher
 from kizami.engine.firer import Firer
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from kizami.store.protocol import Store
 
 log = logging.getLogger("kizami.worker")
+STOPPED: Final = (
+    "This worker has stopped, but still holds a lease or a claim, because code of a job goes on or the store was away. "
+    "It is freed as soon as its process has ended."
+)
 
 
 class Worker:
@@ -73,12 +77,18 @@ class Worker:
     async def _enlist(self, undo: AsyncExitStack) -> None:
         """Make the worker known to the store and the store's changes known to the worker."""
         row = WorkerRow(self.worker_id, self._app, self._runtime.process, self._bindings)
-        undo.push_async_callback(self._store.workers.leave, self.worker_id)  # also if only the answer was lost
+        undo.push_async_callback(self._leave)  # also if only the answer was lost
         await self._store.workers.register(row)
         for waker in (self._job_waker, self._tick_waker):
             undo.callback(self._store.on_change(waker.wake))
         if self._fires:
             await self._firer.register()
+
+    async def _leave(self) -> None:
+        """Leave, unless something is still held: then the row stays, so that the process's end is seen and frees it."""
+        if not await self._store.workers.leave(self.worker_id):
+            log.warning("worker %s stopped with a lease or claim held, to be freed at its process end", self.worker_id)
+            await self._store.workers.note(self.worker_id, STOPPED)
 
     def _start_loops(self, undo: AsyncExitStack) -> None:
         """Start what a worker does all the time; it ends in the order that lets every job report."""

@@ -45,6 +45,9 @@ class WorkerStore(Protocol):
         """Remove a worker whose process has ended: take its jobs, free its leases and claims, at once."""
         ...
 
-    async def leave(self, worker_id: str) -> None:
-        """Remove a worker that stopped by itself and has handed everything back."""
+    async def leave(self, worker_id: str) -> bool:
+        """Remove a worker that stopped by itself; one that still holds a lease or a claim stays (False).
+
+        Code of its jobs may go on until its process ends; `bury` frees what it holds then.
+        """
         ...

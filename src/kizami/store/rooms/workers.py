@@ -59,10 +59,12 @@ class WorkerRoom:
         self._database.announce()
         return taken
 
-    async def leave(self, worker_id: str) -> None:
-        """Remove a worker that has handed everything back."""
-        await self._database.write(lambda transaction, _: _remove(transaction, worker_id))
+    async def leave(self, worker_id: str) -> bool:
+        """Remove a worker that has stopped; False: it still holds a lease or a claim, and stays until its burial."""
+        facts = {"worker_id": worker_id}
+        left = await self._database.write(lambda transaction, _: transaction.execute(SQL["leave"], facts).rowcount == 1)
         self._database.announce()
+        return left
 
 
 def mark_seen(transaction: Transaction, worker_id: str) -> None:
