@@ -188,6 +188,20 @@ class DeliveryRoom:
             lambda transaction, _: tuple(Delivery(*row) for row in transaction.execute(_SQL["known"], facts)),
         )
 
+    async def outstanding(self, app: str, channel: str, limit: int) -> tuple[Delivery, ...]:
+        """Return what is in doubt in a channel, then what is owed to it, so many of each, newest first."""
+
+        def look(transaction: Transaction, _: Moment) -> tuple[Delivery, ...]:
+            facts = {"app": app, "channel": channel, "item": None, "limit": limit}
+            states = ("in_doubt", "owed")
+            return tuple(
+                Delivery(*row)
+                for state in states
+                for row in transaction.execute(_SQL["list"], facts | {"state": state})
+            )
+
+        return await self._database.read(look)
+
     async def list(self, app: str, channel: str | None, state: str | None, limit: int) -> tuple[Delivery, ...]:
         """Return deliveries, newest first; `state` is owed, delivered, in_doubt, set_aside or None for all."""
         return await self._select(app=app, channel=channel, item=None, state=state, limit=limit)
@@ -199,10 +213,10 @@ class DeliveryRoom:
             rows = [dict(row) for row in transaction.execute(_SQL["counts"], {"app": app})]
             return {row.pop("channel"): row for row in rows}
 
-        return await self._database.read(look)
+        return await self._database.look(look)
 
     async def _select(self, **facts: object) -> tuple[Delivery, ...]:
-        return await self._database.read(
+        return await self._database.look(
             lambda transaction, _: tuple(Delivery(*row) for row in transaction.execute(_SQL["list"], facts)),
         )
 
