@@ -1,4 +1,4 @@
-"""One PostgreSQL database: a few connections, each with a thread of its own, all awaited from any event loop.
+"""One PostgreSQL database: a few connections, each with a thread of its own, all awaited from the event loop.
 
 The threads are there for the sake of others: a transaction holds locks, and on the event loop it would hold them for
 as long as anybody's code blocks that loop.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kizami.core.errors import StoreError
 from kizami.store.looks import LOOK_MS, Looks, too_slow
+from kizami.store.ownership import Ownership
 from kizami.store.postgres.session import Errand, Session
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Database:
         self._wakes: dict[object, Callable[[], None]] = {}
         self._lanes: dict[Errand, _Lanes] = {}
         self._looks = Looks(place.shown)
+        self.ownership = Ownership(place.shown)
         self._heart = Session(place)
         self._heart_lock = threading.Lock()
         self._tell_others: Callable[[], None] = lambda: None
@@ -114,6 +116,7 @@ class Database:
 
     def _submit(self, operation: Write[T], errand: Errand) -> Future[T]:
         self._require_open()
+        self.ownership.require()
         return self._lanes[errand].submit(operation, errand)
 
     def _require_open(self) -> None:

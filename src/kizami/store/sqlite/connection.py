@@ -25,10 +25,10 @@ _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTO
 _FILE_TROUBLE: Final = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 _REMEDIES: Final = {
     sqlite3.SQLITE_CORRUPT: "Restore it from a backup; `sqlite3 FILE .recover` may save what is readable.",
-    sqlite3.SQLITE_ERROR: "Its tables are not those that Kizami made: name a file of Kizami's own in the database URL.",
     sqlite3.SQLITE_NOMEM: "Give the process more memory.",
     sqlite3.SQLITE_TOOBIG: "Store less in one job: payloads and results of megabytes belong elsewhere.",
 }
+_OF_OTHER_TABLES: Final = ("no such table", "no such column", "has no column", "already exists")
 _RECONNECT: Final = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
@@ -124,6 +124,8 @@ def translate(error: sqlite3.Error, path: str) -> StoreError:
             f"{path} is not a SQLite database.", remedy="Name another file in the database URL.", path=path
         )
     remedy = _REMEDIES.get(code, "Try again; if it stays so, report this line.")
+    if code == sqlite3.SQLITE_ERROR and any(words in str(error) for words in _OF_OTHER_TABLES):
+        remedy = "Its tables are not those that Kizami made: name a file of Kizami's own in the database URL."
     return StoreError(f"The database {path} failed: {error}.", remedy=remedy, path=path)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kizami.core.errors import StoreError
 from kizami.store.looks import Looks
+from kizami.store.ownership import Ownership
 from kizami.store.sqlite.connection import MEMORY, connect, translate
 from kizami.store.sqlite.lane import Lane
 from kizami.store.sqlite.migrate import migrate
@@ -45,6 +46,7 @@ class Database:
             self._reader = Lane(self, "kizami-reader", read_only=True)
             self._looker = Lane(self, "kizami-looker", read_only=True, is_for_looks=True)
         self._looks = Looks(path)
+        self.ownership = Ownership(path)
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` on the event loop after a change that somebody may wait for; return what ends that."""
@@ -115,14 +117,17 @@ class Database:
 
     async def write(self, operation: Write[T]) -> T:
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
+        self.ownership.require()
         return await self._writer.run(operation)
 
     async def read(self, operation: Read[T]) -> T:
         """Run an operation that only reads, on one snapshot, for the engine; no look is before it."""
+        self.ownership.require()
         return await self._reader.run(operation)
 
     async def look(self, operation: Read[T]) -> T:
         """Run an operation that only reads, for people. Raises StoreSlowError when it takes long or many ask."""
+        self.ownership.require()
         future = self._looks.admit(lambda: self._looker.submit(operation))
         return future.result() if future.done() else await asyncio.wrap_future(future)
 
