@@ -12,7 +12,7 @@ import pytest
 
 from kizami.core.states import JobState
 from kizami.store.protocol import JobFilter, JobSort, Store
-from kizami.store.rooms import job_search
+from kizami.store.rooms import deliveries, job_search
 from kizami.store.sqlite.connection import MEMORY, connect
 from kizami.store.sqlite.migrate import migrate
 from kizami.store.sqlite.store import SqliteStore
@@ -51,6 +51,8 @@ INDEXES = {
     ("schedules", "ledger"): "kizami_fires_app",
     ("schedules", "ledger_of_schedule"): "kizami_fires_schedule",
     ("deliveries", "owed"): "kizami_deliveries_owed",
+    ("deliveries", "free_of"): "kizami_deliveries_claimed",
+    ("boards", "free_of"): "kizami_boards_claimed",
     ("deliveries", "known"): "sqlite_autoindex_kizami_deliveries_1",
 }
 
@@ -149,3 +151,14 @@ async def fill(store: Store) -> None:
     await store.jobs.report([completed(job) for job in await take(store, limit=500)])
     await store.jobs.enqueue([new_job(f"ready{number}") for number in range(2_000)])
     await store.jobs.enqueue([new_job(f"later{number}", delay_ms=1_000) for number in range(2_000)])
+
+
+@pytest.mark.parametrize("state", ["owed", "delivered", "set_aside", None])
+@pytest.mark.parametrize("channel", ["C1", None])
+def test_a_list_of_deliveries_walks_an_index_and_sorts_nothing(
+    empty: sqlite3.Connection, channel: str | None, state: str | None
+) -> None:
+    statement, where = deliveries.statement_of(channel, state)
+    plan = plan_of(empty, DIALECT.text(statement, {"where": where}))
+    assert any("USING INDEX kizami_deliveries_" in step for step in plan)
+    assert [step for step in plan if is_costly(step)] == []

@@ -12,6 +12,7 @@ from kizami.app.callables import body_of
 from kizami.app.decorator import PerformerDecorator
 from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.in_process import place_of, require_found
+from kizami.app.opening import Opening
 from kizami.app.performer import JobId, JobRequest, Performer
 from kizami.core.errors import ConfigurationError, DefinitionError
 from kizami.core.names import require_binding, require_name
@@ -69,6 +70,7 @@ class Kizami:
             )
         self._url = database_url
         self._store = store
+        self._opening = Opening(name)
         self._policy = policy
         self._retention = retention
         self._performers: dict[str, Performer[Any, Any]] = {}
@@ -214,28 +216,32 @@ class Kizami:
         return tuple(finding for entry in windowed for finding in entry.findings(now))
 
     async def open(self) -> None:
-        """Connect to the store and bring it up to date. Raises StoreError."""
-        await self.store.open()
+        """Connect to the store and bring it up to date; one that is open is left as it is. Raises StoreError.
+
+        The app belongs to the event loop on which it was opened; on another, WrongStateError.
+        """
+        await self._opening.open(self.store)
 
     async def close(self) -> None:
-        """Disconnect from the store; the app can be opened again."""
-        await self.store.close()
+        """Take one `open` back: the last disconnects from the store. The app can be opened again.
+
+        Raises WrongStateError inside of `running` or `working`, unless it was opened besides.
+        """
+        await self._opening.close(self.store)
 
     @asynccontextmanager
     async def running(self, *, worker: bool = True, fires: bool = True) -> AsyncIterator[Kizami]:
         """Run the app while the body runs: its store is open and, with `worker`, ticks fire and jobs are performed.
 
-        Without `fires` the worker performs jobs only and leaves the stored schedules as they are.
+        Without `fires` the worker performs jobs only and leaves the stored schedules as they are. Inside another
+        `running` of the same app, the store stays open until the outer one ends.
         """
-        await self.open()
-        try:
+        async with self._opening.held(self.store, connects=True):
             if not worker:
                 yield self
                 return
             async with self.working(fires=fires):
                 yield self
-        finally:
-            await self.close()
 
     @asynccontextmanager
     async def working(self, *, fires: bool = True) -> AsyncIterator[Kizami]:
@@ -249,18 +255,18 @@ class Kizami:
             await check()
         await self.store.bindings.declare(self.name, [each.declaration for each in self._performers.values()])
         engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
-        async with engine.running():
+        async with self._opening.held(self.store, connects=False), engine.running():
             yield self
 
     @contextmanager
     def rebound(self, *, runtime: Runtime, store: Store, settings: WorkerSettings) -> Iterator[Kizami]:
         """Put this app into another world while the body runs: other clocks, chance, store and pace."""
-        before = self.runtime, self._store, self.settings
-        self.runtime, self._store, self.settings = runtime, store, settings
+        before = self.runtime, self._store, self.settings, self._opening
+        self.runtime, self._store, self.settings, self._opening = runtime, store, settings, Opening(self.name)
         try:
             yield self
         finally:
-            self.runtime, self._store, self.settings = before
+            self.runtime, self._store, self.settings, self._opening = before
 
     def _defaults(self) -> dict[str, Any]:
         """Return what is declared of a binding whose performer doesn't say it."""

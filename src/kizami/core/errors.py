@@ -106,7 +106,7 @@ class ConfigurationError(KizamiError):
 
 
 class StoreError(KizamiError):
-    """The database refused or could not be reached; nothing of the operation was kept."""
+    """The database refused or could not be reached; nothing was kept, except where StoreUnclearError says otherwise."""
 
     code = "store_unavailable"
 
@@ -129,8 +129,17 @@ class StoreReadOnlyError(StoreError):
     code = "store_read_only"
 
 
+class StoreSlowError(StoreError):
+    """A question to the database took too long, or too many wait already; work goes on meanwhile."""
+
+    code = "store_slow"
+
+
 class StoreUnclearError(StoreError):
-    """The connection was lost in the middle of a commit: this one operation may have been kept."""
+    """The connection or the disk failed in the middle of a commit: the operation may have been kept.
+
+    Who repeats it must make the repetition harmless: enqueue with a `unique_key`.
+    """
 
     code = "store_unclear"
 

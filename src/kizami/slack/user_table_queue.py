@@ -88,11 +88,7 @@ class TableQueue:
         """Write markers that are owed to the table, and settle what the table has settled meanwhile."""
         for item, posted in tuple(self._memory.accepted.items()):
             await self._write_late(item, posted)
-        outstanding = [
-            delivery
-            for state in ("in_doubt", "owed")
-            for delivery in await self._store.list(self._job.app, self._place, state, _OUTSTANDING_MAX)
-        ]
+        outstanding = await self._store.outstanding(self._job.app, self._place, _OUTSTANDING_MAX)
         if outstanding:
             markers = await self._rows.markers([delivery.item for delivery in outstanding])
             for delivery in outstanding:

@@ -97,7 +97,18 @@ class Database(Protocol):
         ...
 
     async def read(self, operation: Read[T]) -> T:
-        """Run an operation that only reads, on one snapshot."""
+        """Run an operation that only reads, on one snapshot, for the engine: no look of people's is ever before it.
+
+        Its cost must not grow with what the table holds.
+        """
+        ...
+
+    async def look(self, operation: Read[T]) -> T:
+        """Run an operation that only reads, on one snapshot, for people: a page, a list, a command.
+
+        Looks wait for each other, never for the engine nor it for them. One that takes long is ended, and one too many
+        is refused: raises StoreSlowError.
+        """
         ...
 
     def write_blocking(self, operation: Write[T]) -> T:

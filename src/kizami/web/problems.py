@@ -39,6 +39,7 @@ STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "store_busy": 503,
         "store_full": 503,
         "store_read_only": 503,
+        "store_slow": 503,
         "store_unclear": 503,
         "store_version": 503,
         # Slack and users' tables, for a route that asks them: whatever they answered, this service can't serve it now

@@ -1,4 +1,4 @@
-"""One PostgreSQL database: a few connections, each with a thread of its own, all awaited from any event loop.
+"""One PostgreSQL database: a few connections, each with a thread of its own, all awaited from the event loop.
 
 The threads are there for the sake of others: a transaction holds locks, and on the event loop it would hold them for
 as long as anybody's code blocks that loop.
@@ -12,7 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kizami.core.errors import StoreError
-from kizami.store.postgres.session import Session
+from kizami.store.looks import LOOK_MS, Looks, too_slow
+from kizami.store.ownership import Ownership
+from kizami.store.postgres.session import Errand, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 WRITERS_MAX: Final = 4
-READERS_MAX: Final = 2
-"""Readers of their own, so that no claim waits for somebody's long list. With the heart and the listener: 8 at most."""
+READERS_MAX: Final = 1
+LOOKERS_MAX: Final = 1
+"""Lanes of their own, so that neither a claim nor a tick waits for somebody's long list. With the heart and the
+listener: 8 connections at most."""
 
 
 class Database:
@@ -33,7 +37,9 @@ class Database:
     def __init__(self, place: Place) -> None:
         self.place = place
         self._wakes: dict[object, Callable[[], None]] = {}
-        self._lanes: dict[bool, _Lanes] = {}
+        self._lanes: dict[Errand, _Lanes] = {}
+        self._looks = Looks(place.shown)
+        self.ownership = Ownership(place.shown)
         self._heart = Session(place)
         self._heart_lock = threading.Lock()
         self._tell_others: Callable[[], None] = lambda: None
@@ -41,8 +47,9 @@ class Database:
     def open(self) -> None:
         """Start; the first connection is made by the first operation."""
         self._lanes = {
-            False: _Lanes(self.place, WRITERS_MAX, "kizami-writer"),
-            True: _Lanes(self.place, READERS_MAX, "kizami-reader"),
+            Errand.WRITE: _Lanes(self.place, WRITERS_MAX, "kizami-writer"),
+            Errand.READ: _Lanes(self.place, READERS_MAX, "kizami-reader"),
+            Errand.LOOK: _Lanes(self.place, LOOKERS_MAX, "kizami-looker"),
         }
 
     async def close(self) -> None:
@@ -59,17 +66,25 @@ class Database:
 
     async def write(self, operation: Write[T]) -> T:
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
-        return await asyncio.shield(asyncio.wrap_future(self._submit(operation, read_only=False)))
+        return await asyncio.shield(asyncio.wrap_future(self._submit(operation, Errand.WRITE)))
 
     async def read(self, operation: Read[T]) -> T:
-        """Run an operation that only reads, on one snapshot."""
-        return await asyncio.shield(asyncio.wrap_future(self._submit(operation, read_only=True)))
+        """Run an operation that only reads, on one snapshot, for the engine; no look is before it."""
+        return await asyncio.shield(asyncio.wrap_future(self._submit(operation, Errand.READ)))
+
+    async def look(self, operation: Read[T]) -> T:
+        """Run an operation that only reads, for people. Raises StoreSlowError when it takes long or many ask."""
+        future = self._looks.admit(lambda: self._submit(operation, Errand.LOOK))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), LOOK_MS / 1_000)
+        except TimeoutError as error:
+            raise too_slow(self.place.shown) from error
 
     def write_blocking(self, operation: Write[T]) -> T:
         """Run a write on this thread, which isn't the event loop, on a connection kept for such threads."""
         self._require_open()
         with self._heart_lock:
-            return self._heart.run(operation, read_only=False)
+            return self._heart.run(operation, Errand.WRITE)
 
     async def now(self) -> EpochMs:
         """Return the database's wall clock."""
@@ -99,9 +114,10 @@ class Database:
         """Call `tell_others` after each change of this process; it may come often, and must return at once."""
         self._tell_others = tell_others
 
-    def _submit(self, operation: Write[T], *, read_only: bool) -> Future[T]:
+    def _submit(self, operation: Write[T], errand: Errand) -> Future[T]:
         self._require_open()
-        return self._lanes[read_only].submit(operation, read_only=read_only)
+        self.ownership.require()
+        return self._lanes[errand].submit(operation, errand)
 
     def _require_open(self) -> None:
         if not self._lanes:
@@ -117,17 +133,17 @@ class _Lanes:
         self._sessions: list[Session] = []
         self._threads = ThreadPoolExecutor(size, thread_name_prefix=name)
 
-    def submit(self, operation: Write[T], *, read_only: bool) -> Future[T]:
-        return self._threads.submit(self._run, operation, read_only)
+    def submit(self, operation: Write[T], errand: Errand) -> Future[T]:
+        return self._threads.submit(self._run, operation, errand)
 
     def stop(self) -> None:
         self._threads.shutdown(wait=True)
         for session in self._sessions:
             session.close()
 
-    def _run(self, operation: Write[T], read_only: bool) -> T:
+    def _run(self, operation: Write[T], errand: Errand) -> T:
         session: Session | None = getattr(self._own, "session", None)
         if session is None:
             session = self._own.session = Session(self._place)
             self._sessions.append(session)
-        return session.run(operation, read_only=read_only)
+        return session.run(operation, errand)

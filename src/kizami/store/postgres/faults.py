@@ -120,6 +120,11 @@ def may_repeat(error: psycopg.Error) -> bool:
     return error.sqlstate in _AGAIN
 
 
+def is_ended(error: psycopg.Error) -> bool:
+    """Tell whether the server ended a statement because its time was over."""
+    return error.sqlstate == "57014"
+
+
 def needs_new_connection(error: psycopg.Error) -> bool:
     """Tell whether another connection may lead to another server: this one became a standby."""
     return error.sqlstate == "25006"

@@ -6,13 +6,15 @@ database's time. So a pooler may hand every transaction to another connection.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 
 from kizami.core.errors import StoreUnclearError
+from kizami.store.looks import LOOK_MS, too_slow
 from kizami.store.postgres.connection import Connection, connect, is_lost
-from kizami.store.postgres.faults import may_repeat, needs_new_connection, translate
+from kizami.store.postgres.faults import is_ended, may_repeat, needs_new_connection, translate
 from kizami.store.postgres.transaction import PostgresTransaction
 from kizami.store.transaction import Moment
 
@@ -28,13 +30,26 @@ _ASKS_MAX: Final = 20
 _OPENING: Final = """
 {begin};
 SELECT kizami_now() AS now, {transaction_id} AS transaction_id,
-  set_config('lock_timeout', '10s', true), set_config('statement_timeout', '30s', true),
+  set_config('lock_timeout', '10s', true), set_config('statement_timeout', '{limit_ms}ms', true),
   set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)
 """
-_WRITING: Final = _OPENING.format(
-    begin="BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", transaction_id="pg_current_xact_id()::text"
-)
-_READING: Final = _OPENING.format(begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", transaction_id="NULL")
+_STATEMENT_MS: Final = 30_000
+
+
+class Errand(Enum):
+    """What a transaction is for, and the statement that begins it."""
+
+    WRITE = _OPENING.format(
+        begin="BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+        transaction_id="pg_current_xact_id()::text",
+        limit_ms=_STATEMENT_MS,
+    )
+    READ = _OPENING.format(
+        begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", transaction_id="NULL", limit_ms=_STATEMENT_MS
+    )
+    LOOK = _OPENING.format(
+        begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", transaction_id="NULL", limit_ms=LOOK_MS
+    )
 
 
 class Session:
@@ -44,7 +59,7 @@ class Session:
         self._place = place
         self._connection: Connection | None = None
 
-    def run(self, operation: Callable[[Transaction, Moment], T], *, read_only: bool) -> T:
+    def run(self, operation: Callable[[Transaction, Moment], T], errand: Errand) -> T:
         """Run an operation in a transaction, again where that is sure to be harmless.
 
         A transaction whose connection is lost before its commit was sent has changed nothing; of one that is lost
@@ -53,12 +68,14 @@ class Session:
         for tries in range(1, TRIES_MAX + 1):
             connection = self._connection = self._connection or connect(self._place)
             try:
-                moment, transaction_id = _begin(connection, read_only=read_only)
+                moment, transaction_id = _begin(connection, errand)
                 value = operation(PostgresTransaction(connection, moment), moment)
                 if self._commit(connection, transaction_id):
                     return value
             except psycopg.Error as error:
                 again = self._recover(connection, error)
+                if errand is Errand.LOOK and is_ended(error):
+                    raise too_slow(self._place.shown) from error
                 if not again or tries == TRIES_MAX:
                     raise translate(error, self._place) from error
             except BaseException:
@@ -121,8 +138,8 @@ class Session:
             self.close()
 
 
-def _begin(connection: Connection, *, read_only: bool) -> tuple[Moment, str | None]:
-    cursor = connection.execute(_READING if read_only else _WRITING, prepare=False)
+def _begin(connection: Connection, errand: Errand) -> tuple[Moment, str | None]:
+    cursor = connection.execute(errand.value, prepare=False)
     cursor.nextset()
     row: Any = cursor.fetchone()
     return Moment(row["now"], row["now"], ""), row["transaction_id"]

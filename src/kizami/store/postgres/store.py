@@ -50,8 +50,13 @@ class PostgresStore:
         return True
 
     async def open(self) -> None:
-        """Connect and look at the schema; it is never changed here. Raises StoreError and its kinds."""
-        await asyncio.to_thread(require_current, self._place)
+        """Connect and look at the schema; it is never changed here. Raises StoreError; WrongStateError when open."""
+        self._database.ownership.take()
+        try:
+            await asyncio.to_thread(require_current, self._place)
+        except BaseException:
+            self._database.ownership.release()
+            raise
         self._database.open()
         loop = asyncio.get_running_loop()
 
@@ -65,10 +70,12 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish what waits and disconnect."""
+        self._database.ownership.require()
         await self._database.close()
         if self._listener is not None:
             await asyncio.to_thread(self._listener.stop)
             self._listener = None
+        self._database.ownership.release()
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` soon after this or another process changed something; return what ends that."""

@@ -187,6 +187,10 @@ class DeliveryStore(Protocol):
         """Return those of these items that are recorded, in no particular order."""
         ...
 
+    async def outstanding(self, app: str, channel: str, limit: int) -> tuple[Delivery, ...]:
+        """Return what is in doubt in a channel, then what is owed to it, so many of each, newest first."""
+        ...
+
     async def list(self, app: str, channel: str | None, state: str | None, limit: int) -> tuple[Delivery, ...]:
         """Return deliveries, newest first; `state` is owed, delivered, in_doubt, set_aside or None for all."""
         ...

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """One database. The rooms share it; each operation of a room is one transaction."""
+    """One database. The rooms share it; each operation of a room is one transaction.
+
+    What people ask (jobs: get, list, count_by_state; deliveries: get, list, counts; bindings: get, list, diagnose;
+    schedules: list, ledger; boards: list; leases: list) is answered on a lane of its own, and raises StoreSlowError
+    when it takes too long or too many ask. All else is the engine's and waits for no such question.
+    """
 
     @property
     def jobs(self) -> JobStore:

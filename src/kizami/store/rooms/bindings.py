@@ -43,11 +43,11 @@ class BindingRoom:
 
     async def get(self, app: str, name: str) -> Binding | None:
         """Return one binding."""
-        return await self._database.read(lambda transaction, _: get(transaction, app, name))
+        return await self._database.look(lambda transaction, _: get(transaction, app, name))
 
     async def list(self, app: str) -> tuple[Binding, ...]:
         """Return the bindings of an app by name."""
-        return await self._database.read(
+        return await self._database.look(
             lambda transaction, _: tuple(map(binding, transaction.execute(SQL["listed"], {"app": app}))),
         )
 
@@ -75,7 +75,7 @@ class BindingRoom:
 
     async def diagnose(self, app: str) -> tuple[BindingDiagnostics, ...]:
         """Return how each binding of an app is doing."""
-        return await self._database.read(lambda transaction, moment: _diagnose(transaction, moment, app))
+        return await self._database.look(lambda transaction, moment: _diagnose(transaction, moment, app))
 
     async def _change(self, operation: Any) -> Binding:
         changed: Binding = await self._database.write(operation)

@@ -120,7 +120,7 @@ class BoardRoom:
     async def list(self, app: str) -> tuple[BoardRow, ...]:
         """Return the boards of an app by name and channel."""
         facts = {"app": app, "item": None, "channel": None}
-        return await self._database.read(
+        return await self._database.look(
             lambda transaction, _: tuple(_board(row) for row in transaction.execute(_SQL["list"], facts)),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kizami.core.errors import NotFoundError, WrongStateError
 from kizami.core.times import to_datetime
@@ -27,9 +27,21 @@ if TYPE_CHECKING:
 
     from kizami.core.times import EpochMs
     from kizami.store.protocol.leases import LeaseFence
+    from kizami.store.statements import Statement
     from kizami.store.transaction import Database, Moment, Transaction
 
 _SQL = load("deliveries")
+STATES: Final = ("owed", "delivered", "in_doubt", "set_aside")
+_UNSETTLED: Final = """
+  SELECT 1 FROM kizami_intents AS i
+  WHERE i.app = d.app AND i.kind = 'delivery' AND i.channel = d.channel AND i.item = d.item AND i.settled_at IS NULL
+"""
+_IN_STATE: Final = {
+    None: "",
+    "delivered": " AND d.state = 'delivered'",
+    "set_aside": " AND d.state = 'set_aside'",
+    "owed": f" AND d.state = 'owed' AND NOT EXISTS ({_UNSETTLED})",
+}
 
 
 class DeliveryRoom:
@@ -178,8 +190,9 @@ class DeliveryRoom:
 
     async def get(self, app: str, channel: str, item: str) -> Delivery | None:
         """Return one delivery."""
-        found = await self._select(app=app, channel=channel, item=item, state=None, limit=1)
-        return found[0] if found else None
+        facts = {"app": app, "channel": channel, "items": json.dumps([item])}
+        found = await self._database.look(lambda transaction, _: transaction.execute(_SQL["known"], facts).fetchone())
+        return None if found is None else Delivery(*found)
 
     async def known(self, app: str, channel: str, items: Sequence[str]) -> tuple[Delivery, ...]:
         """Return those of these items that are recorded, in no particular order."""
@@ -188,23 +201,48 @@ class DeliveryRoom:
             lambda transaction, _: tuple(Delivery(*row) for row in transaction.execute(_SQL["known"], facts)),
         )
 
+    async def outstanding(self, app: str, channel: str, limit: int) -> tuple[Delivery, ...]:
+        """Return what is in doubt in a channel, then what is owed to it, so many of each, newest first."""
+        return await self._database.read(
+            lambda transaction, _: (
+                *_listed(transaction, app, channel, "in_doubt", limit),
+                *_listed(transaction, app, channel, "owed", limit),
+            )
+        )
+
     async def list(self, app: str, channel: str | None, state: str | None, limit: int) -> tuple[Delivery, ...]:
         """Return deliveries, newest first; `state` is owed, delivered, in_doubt, set_aside or None for all."""
-        return await self._select(app=app, channel=channel, item=None, state=state, limit=limit)
+        return await self._database.look(lambda transaction, _: _listed(transaction, app, channel, state, limit))
 
     async def counts(self, app: str) -> dict[str, dict[str, int]]:
         """Return, per channel, how many deliveries are owed, delivered, in doubt and set aside."""
 
         def look(transaction: Transaction, _: Moment) -> dict[str, dict[str, int]]:
-            rows = [dict(row) for row in transaction.execute(_SQL["counts"], {"app": app})]
-            return {row.pop("channel"): row for row in rows}
+            counts: dict[str, dict[str, int]] = {}
+            for channel, state, n in transaction.execute(_SQL["counts"], {"app": app}):
+                counts.setdefault(channel, dict.fromkeys(STATES, 0))[state] = n
+            for channel, n in transaction.execute(_SQL["counts_in_doubt"], {"app": app}):
+                counts[channel]["in_doubt"] = n
+                counts[channel]["owed"] -= n
+            return counts
 
-        return await self._database.read(look)
+        return await self._database.look(look)
 
-    async def _select(self, **facts: object) -> tuple[Delivery, ...]:
-        return await self._database.read(
-            lambda transaction, _: tuple(Delivery(*row) for row in transaction.execute(_SQL["list"], facts)),
-        )
+
+def statement_of(channel: str | None, state: str | None) -> tuple[Statement, str]:
+    """Return the statement of a list and the constant piece that narrows it."""
+    of_channel = "" if channel is None else " AND channel = :channel"
+    if state == "in_doubt":
+        return _SQL["list_in_doubt"], of_channel
+    return _SQL["list"], of_channel + _IN_STATE[state]
+
+
+def _listed(
+    transaction: Transaction, app: str, channel: str | None, state: str | None, limit: int
+) -> tuple[Delivery, ...]:
+    statement, where = statement_of(channel, state)
+    facts = {"app": app, "channel": channel, "limit": limit}
+    return tuple(Delivery(*row) for row in transaction.execute(statement, facts, where=where))
 
 
 def free_of(transaction: Transaction, worker_id: str) -> None:

@@ -155,15 +155,15 @@ class JobRoom:
 
     async def get(self, app: str, job_id: str) -> Job | None:
         """Return a job with its attempt log."""
-        return await self._database.read(lambda transaction, _: job_queries.get(transaction, app, job_id))
+        return await self._database.look(lambda transaction, _: job_queries.get(transaction, app, job_id))
 
     async def list(self, wanted: JobFilter) -> JobPage:
         """Return a page of jobs."""
-        return await self._database.read(lambda transaction, _: job_queries.page(transaction, wanted))
+        return await self._database.look(lambda transaction, _: job_queries.page(transaction, wanted))
 
     async def count_by_state(self, app: str) -> dict[str, dict[JobState, int]]:
         """Return, per binding, how many jobs are in each state."""
-        return await self._database.read(lambda transaction, _: job_queries.count_by_state(transaction, app))
+        return await self._database.look(lambda transaction, _: job_queries.count_by_state(transaction, app))
 
     async def sweep(self, app: str, limit: int) -> Swept:
         """Remove ended jobs past their retention, and ended reservations."""

@@ -48,7 +48,7 @@ class LeaseRoom:
 
     async def list(self, app: str) -> tuple[Lease, ...]:
         """Return all leases of an app."""
-        return await self._database.read(
+        return await self._database.look(
             lambda transaction, _: tuple(Lease(*row) for row in transaction.execute(_SQL["list"], {"app": app})),
         )
 

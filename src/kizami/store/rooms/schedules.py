@@ -93,7 +93,7 @@ class ScheduleRoom:
 
     async def list(self, app: str) -> tuple[Schedule, ...]:
         """Return the schedules of an app by name."""
-        return await self._database.read(
+        return await self._database.look(
             lambda transaction, _: tuple(schedule(row) for row in transaction.execute(SQL["listed"], {"app": app})),
         )
 
@@ -101,7 +101,7 @@ class ScheduleRoom:
         """Return the newest lines of the fire ledger."""
         statement = SQL["ledger" if name is None else "ledger_of_schedule"]
         values = {"app": app, "schedule": name, "limit": limit}
-        return await self._database.read(
+        return await self._database.look(
             lambda transaction, _: tuple(fire_record(row) for row in transaction.execute(statement, values)),
         )
 

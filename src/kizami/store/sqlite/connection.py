@@ -11,6 +11,7 @@ from kizami.core.errors import (
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
+    StoreUnclearError,
     StoreVersionError,
 )
 from kizami.store.sqlite.write_ahead import LOG_BYTES, has_no_room, write_ahead
@@ -24,10 +25,10 @@ _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTO
 _FILE_TROUBLE: Final = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 _REMEDIES: Final = {
     sqlite3.SQLITE_CORRUPT: "Restore it from a backup; `sqlite3 FILE .recover` may save what is readable.",
-    sqlite3.SQLITE_ERROR: "Its tables are not those that Kizami made: name a file of Kizami's own in the database URL.",
     sqlite3.SQLITE_NOMEM: "Give the process more memory.",
     sqlite3.SQLITE_TOOBIG: "Store less in one job: payloads and results of megabytes belong elsewhere.",
 }
+_OF_OTHER_TABLES: Final = ("no such table", "no such column", "has no column", "already exists")
 _RECONNECT: Final = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
@@ -64,12 +65,37 @@ def connect(path: str, *, busy_ms: int, read_only: bool = False) -> sqlite3.Conn
 
 def needs_new_connection(error: BaseException) -> bool:
     """Tell whether a connection can't be trusted after this error."""
-    return isinstance(error, sqlite3.Error) and _primary_code(error) in _RECONNECT
+    cause = error.__cause__ if isinstance(error, StoreUnclearError) else error
+    return isinstance(cause, sqlite3.Error) and _primary_code(cause) in _RECONNECT
 
 
 def is_full(error: BaseException) -> bool:
     """Tell whether the disk had no room left."""
     return isinstance(error, sqlite3.Error) and _primary_code(error) == sqlite3.SQLITE_FULL
+
+
+def is_interrupted(error: BaseException) -> bool:
+    """Tell whether a statement was ended because its time was over."""
+    return isinstance(error, sqlite3.Error) and _primary_code(error) == sqlite3.SQLITE_INTERRUPT
+
+
+def commit(connection: sqlite3.Connection, path: str) -> None:
+    """Commit. Raises sqlite3.Error when nothing was kept, StoreUnclearError when that can't be told.
+
+    The commit stands in the log before it is synced and made visible: a disk that fails there leaves a transaction that
+    nobody sees now, but that a crash before the next write would bring back.
+    """
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        if _primary_code(error) != sqlite3.SQLITE_IOERR:
+            raise
+        raise StoreUnclearError(
+            f"The disk failed in the middle of a commit to the database {path}: {error}.",
+            remedy="Check the disk and its file system. What was being written may have been kept: look before you "
+            "repeat it, or enqueue with a unique_key, which makes a repetition harmless.",
+            path=path,
+        ) from error
 
 
 def translate(error: sqlite3.Error, path: str) -> StoreError:
@@ -98,6 +124,8 @@ def translate(error: sqlite3.Error, path: str) -> StoreError:
             f"{path} is not a SQLite database.", remedy="Name another file in the database URL.", path=path
         )
     remedy = _REMEDIES.get(code, "Try again; if it stays so, report this line.")
+    if code == sqlite3.SQLITE_ERROR and any(words in str(error) for words in _OF_OTHER_TABLES):
+        remedy = "Its tables are not those that Kizami made: name a file of Kizami's own in the database URL."
     return StoreError(f"The database {path} failed: {error}.", remedy=remedy, path=path)
 
 

@@ -53,20 +53,28 @@ class SqliteStore:
         return self._database.path != MEMORY
 
     async def open(self) -> None:
-        """Connect and migrate. Raises StoreError and its kinds."""
+        """Connect and migrate. Raises StoreError and its kinds, WrongStateError when it is open."""
         if self._database.is_inline:
             self._database.open()
-        else:
+            return
+        self._database.ownership.take()
+        try:
             await asyncio.to_thread(self._database.open)
+        except BaseException:
+            self._database.ownership.release()
+            raise
+        else:
             self._watcher = asyncio.create_task(self._watch(), name="kizami-store-watch")
 
     async def close(self) -> None:
-        """Finish what waits and disconnect."""
+        """Finish what waits and disconnect. Raises WrongStateError on another loop."""
+        self._database.ownership.require()
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
             self._watcher = None
         await self._database.close()
+        self._database.ownership.release()
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` soon after this or another process changed something; return what ends that."""

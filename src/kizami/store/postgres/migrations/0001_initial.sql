@@ -289,12 +289,53 @@ CREATE TABLE kizami_deliveries (
   set_aside_at        bigint,
   note                text COLLATE "C",
   possible_duplicates bigint NOT NULL DEFAULT 0,
+  state               text COLLATE "C" GENERATED ALWAYS AS (CASE
+    WHEN delivered_at IS NOT NULL THEN 'delivered' WHEN set_aside_at IS NOT NULL THEN 'set_aside' ELSE 'owed'
+  END) STORED,
   CHECK ((delivered_at IS NULL) = (ts IS NULL)),
   UNIQUE (app, channel, item)
 );
 
 CREATE INDEX kizami_deliveries_owed ON kizami_deliveries (app, channel, due, seq)
   WHERE delivered_at IS NULL AND set_aside_at IS NULL;
+CREATE INDEX kizami_deliveries_claimed  ON kizami_deliveries (claim_worker) WHERE claim_worker IS NOT NULL;
+CREATE INDEX kizami_deliveries_all      ON kizami_deliveries (app, seq);
+CREATE INDEX kizami_deliveries_channel  ON kizami_deliveries (app, channel, seq);
+CREATE INDEX kizami_deliveries_by_state ON kizami_deliveries (app, state, seq);
+CREATE INDEX kizami_deliveries_in_state ON kizami_deliveries (app, channel, state, seq);
+
+-- How many deliveries each channel has in each state. In doubt are those of the owed ones with an unsettled intent,
+-- which are few and counted when asked.
+CREATE TABLE kizami_delivery_counts (
+  app     text COLLATE "C" NOT NULL,
+  channel text COLLATE "C" NOT NULL,
+  state   text COLLATE "C" NOT NULL,
+  n       bigint NOT NULL,
+  PRIMARY KEY (app, channel, state)
+);
+
+CREATE FUNCTION kizami_count_deliveries() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  moves CONSTANT text := CASE TG_OP
+    WHEN 'INSERT' THEN 'SELECT app, channel, state, 1 AS n FROM came'
+    WHEN 'DELETE' THEN 'SELECT app, channel, state, -1 AS n FROM gone'
+    ELSE 'SELECT app, channel, state, 1 AS n FROM came UNION ALL SELECT app, channel, state, -1 FROM gone'
+  END;
+BEGIN
+  EXECUTE 'INSERT INTO kizami_delivery_counts AS c (app, channel, state, n) '
+    || 'SELECT app, channel, state, sum(n) FROM (' || moves || ') AS moved '
+    || 'GROUP BY app, channel, state HAVING sum(n) <> 0 ORDER BY app, channel, state '
+    || 'ON CONFLICT (app, channel, state) DO UPDATE SET n = c.n + excluded.n';
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER kizami_deliveries_added AFTER INSERT ON kizami_deliveries
+  REFERENCING NEW TABLE AS came FOR EACH STATEMENT EXECUTE FUNCTION kizami_count_deliveries();
+CREATE TRIGGER kizami_deliveries_moved AFTER UPDATE ON kizami_deliveries
+  REFERENCING OLD TABLE AS gone NEW TABLE AS came FOR EACH STATEMENT EXECUTE FUNCTION kizami_count_deliveries();
+CREATE TRIGGER kizami_deliveries_removed AFTER DELETE ON kizami_deliveries
+  REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION kizami_count_deliveries();
 
 -- What was about to be posted, committed before the call. An intent without settled_at is in doubt. attempted_at is our
 -- clock's, for people; slack_at is what Slack's clock showed at least by then, for looking through its history.
@@ -337,6 +378,8 @@ CREATE TABLE kizami_boards (
   possible_duplicates bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (app, name, channel)
 );
+
+CREATE INDEX kizami_boards_claimed ON kizami_boards (claim_worker) WHERE claim_worker IS NOT NULL;
 
 CREATE TABLE kizami_gates (
   app         text COLLATE "C" NOT NULL,

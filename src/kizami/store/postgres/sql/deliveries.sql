@@ -122,8 +122,7 @@ WHERE app = :app AND channel = :channel AND item = :item
 UPDATE kizami_deliveries
 SET set_aside_at = NULL, due = greatest(due, :today_everywhere),
     note = 'requeued, was due ' || due || CASE WHEN note IS NULL THEN '' ELSE ': ' || note END
-WHERE app = :app AND channel = :channel AND (:item::text IS NULL OR item = :item)
-  AND delivered_at IS NULL AND set_aside_at IS NOT NULL
+WHERE app = :app AND channel = :channel AND (:item::text IS NULL OR item = :item) AND state = 'set_aside'
 
 -- name: is_there
 SELECT 1 FROM kizami_deliveries WHERE app = :app AND channel = :channel AND (:item::text IS NULL OR item = :item)
@@ -133,35 +132,41 @@ UPDATE kizami_deliveries
 SET claim_token = NULL, claim_worker = NULL, claim_expires_at = NULL
 WHERE claim_worker = :worker_id
 
+-- Each list walks the index of its filter from its end, and stops when the page is full.
 -- name: list
-SELECT * FROM (
-  SELECT d.app, d.channel, d.item, d.content, d.due, d.created_at, d.delivered_at, d.posted_channel, d.ts, d.attempts,
-    CASE WHEN d.delivered_at IS NULL THEN (
-      SELECT min(i.attempted_at) FROM kizami_intents AS i
-      WHERE i.app = d.app AND i.kind = 'delivery' AND i.channel = d.channel AND i.item = d.item AND i.settled_at IS NULL
-    ) ELSE NULL END AS in_doubt_since,
-    d.set_aside_at, d.note, d.possible_duplicates
-  FROM kizami_deliveries AS d
-  WHERE d.app = :app AND (:channel::text IS NULL OR d.channel = :channel) AND (:item::text IS NULL OR d.item = :item)
-  ORDER BY d.seq DESC
-) AS shown
-WHERE :state::text IS NULL OR :state = CASE
-  WHEN delivered_at IS NOT NULL THEN 'delivered'
-  WHEN set_aside_at IS NOT NULL THEN 'set_aside'
-  WHEN in_doubt_since IS NOT NULL THEN 'in_doubt'
-  ELSE 'owed'
-END
-LIMIT :limit
+SELECT d.app, d.channel, d.item, d.content, d.due, d.created_at, d.delivered_at, d.posted_channel, d.ts, d.attempts,
+  CASE WHEN d.delivered_at IS NULL THEN (
+    SELECT min(i.attempted_at) FROM kizami_intents AS i
+    WHERE i.app = d.app AND i.kind = 'delivery' AND i.channel = d.channel AND i.item = d.item AND i.settled_at IS NULL
+  ) ELSE NULL END AS in_doubt_since,
+  d.set_aside_at, d.note, d.possible_duplicates
+FROM kizami_deliveries AS d
+WHERE d.app = :app{where}
+ORDER BY d.seq DESC LIMIT :limit
+
+-- What is in doubt is found by its intents: there are few of those, and many deliveries.
+-- name: list_in_doubt
+SELECT d.app, d.channel, d.item, d.content, d.due, d.created_at, d.delivered_at, d.posted_channel, d.ts, d.attempts,
+  CASE WHEN d.delivered_at IS NULL THEN (
+    SELECT min(i.attempted_at) FROM kizami_intents AS i
+    WHERE i.app = d.app AND i.kind = 'delivery' AND i.channel = d.channel AND i.item = d.item AND i.settled_at IS NULL
+  ) ELSE NULL END AS in_doubt_since,
+  d.set_aside_at, d.note, d.possible_duplicates
+FROM (
+  SELECT DISTINCT channel, item FROM kizami_intents WHERE app = :app AND kind = 'delivery'{where} AND settled_at IS NULL
+) AS u
+JOIN kizami_deliveries AS d ON d.app = :app AND d.channel = u.channel AND d.item = u.item
+WHERE d.state = 'owed'
+ORDER BY d.seq DESC LIMIT :limit
 
 -- name: counts
-SELECT d.channel,
-  count(*) FILTER (WHERE d.delivered_at IS NULL AND d.set_aside_at IS NULL AND u.item IS NULL) AS owed,
-  count(*) FILTER (WHERE d.delivered_at IS NOT NULL) AS delivered,
-  count(*) FILTER (WHERE d.delivered_at IS NULL AND d.set_aside_at IS NULL AND u.item IS NOT NULL) AS in_doubt,
-  count(*) FILTER (WHERE d.delivered_at IS NULL AND d.set_aside_at IS NOT NULL) AS set_aside
-FROM kizami_deliveries AS d
-LEFT JOIN (
+SELECT channel, state, n FROM kizami_delivery_counts WHERE app = :app ORDER BY channel
+
+-- name: counts_in_doubt
+SELECT u.channel, count(*) AS n
+FROM (
   SELECT DISTINCT channel, item FROM kizami_intents WHERE app = :app AND kind = 'delivery' AND settled_at IS NULL
-) AS u ON u.channel = d.channel AND u.item = d.item
-WHERE d.app = :app
-GROUP BY d.channel ORDER BY d.channel
+) AS u
+JOIN kizami_deliveries AS d ON d.app = :app AND d.channel = u.channel AND d.item = u.item
+WHERE d.state = 'owed'
+GROUP BY u.channel

@@ -267,12 +267,47 @@ CREATE TABLE kizami_deliveries (
   set_aside_at        INTEGER,
   note                TEXT,
   possible_duplicates INTEGER NOT NULL DEFAULT 0,
+  state               TEXT AS (CASE
+    WHEN delivered_at IS NOT NULL THEN 'delivered' WHEN set_aside_at IS NOT NULL THEN 'set_aside' ELSE 'owed'
+  END) VIRTUAL,
   CHECK ((delivered_at IS NULL) = (ts IS NULL)),
   UNIQUE (app, channel, item)
 ) STRICT;
 
 CREATE INDEX kizami_deliveries_owed ON kizami_deliveries (app, channel, due, seq)
   WHERE delivered_at IS NULL AND set_aside_at IS NULL;
+CREATE INDEX kizami_deliveries_claimed  ON kizami_deliveries (claim_worker) WHERE claim_worker IS NOT NULL;
+CREATE INDEX kizami_deliveries_all      ON kizami_deliveries (app, seq);
+CREATE INDEX kizami_deliveries_channel  ON kizami_deliveries (app, channel, seq);
+CREATE INDEX kizami_deliveries_by_state ON kizami_deliveries (app, state, seq);
+CREATE INDEX kizami_deliveries_in_state ON kizami_deliveries (app, channel, state, seq);
+
+-- How many deliveries each channel has in each state. In doubt are those of the owed ones with an unsettled intent,
+-- which are few and counted when asked.
+CREATE TABLE kizami_delivery_counts (
+  app     TEXT NOT NULL,
+  channel TEXT NOT NULL,
+  state   TEXT NOT NULL,
+  n       INTEGER NOT NULL,
+  PRIMARY KEY (app, channel, state)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER kizami_deliveries_added AFTER INSERT ON kizami_deliveries BEGIN
+  INSERT INTO kizami_delivery_counts (app, channel, state, n) VALUES (new.app, new.channel, new.state, 1)
+  ON CONFLICT (app, channel, state) DO UPDATE SET n = n + 1;
+END;
+
+CREATE TRIGGER kizami_deliveries_moved AFTER UPDATE ON kizami_deliveries WHEN old.state <> new.state BEGIN
+  UPDATE kizami_delivery_counts SET n = n - 1
+  WHERE app = old.app AND channel = old.channel AND state = old.state;
+  INSERT INTO kizami_delivery_counts (app, channel, state, n) VALUES (new.app, new.channel, new.state, 1)
+  ON CONFLICT (app, channel, state) DO UPDATE SET n = n + 1;
+END;
+
+CREATE TRIGGER kizami_deliveries_removed AFTER DELETE ON kizami_deliveries BEGIN
+  UPDATE kizami_delivery_counts SET n = n - 1
+  WHERE app = old.app AND channel = old.channel AND state = old.state;
+END;
 
 -- What was about to be posted, committed before the call. An intent without settled_at is in doubt. attempted_at is our
 -- clock's, for people; slack_at is what Slack's clock showed at least by then, for looking through its history.
@@ -316,6 +351,8 @@ CREATE TABLE kizami_boards (
   possible_duplicates INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (app, name, channel)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX kizami_boards_claimed ON kizami_boards (claim_worker) WHERE claim_worker IS NOT NULL;
 
 CREATE TABLE kizami_gates (
   app         TEXT NOT NULL,
