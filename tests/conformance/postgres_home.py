@@ -32,7 +32,7 @@ def clear(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         tables = connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE 'kizami\\_%'"
-            " AND tablename <> 'kizami_migrations'"
+            " AND tablename NOT IN ('kizami_migrations', 'kizami_identity')"
         ).fetchall()
         connection.execute("SET session_replication_role = replica")  # no triggers: there is nothing to keep in step
         for (name,) in tables:

@@ -208,6 +208,7 @@ async def test_a_run_that_lost_its_lease_writes_nothing(store: MirrorStore, cloc
     assert not await store.boards.forget_message(APP, board, "gone", HOUR_MS, fence)
     assert await store.boards.claim(APP, "services", CHANNEL, "t2", CLAIM_MS, "w1", fence) is None
     assert await store.boards.claim(APP, "other", CHANNEL, "t2", CLAIM_MS, "w1", fence) is None
+    assert await store.deliveries.set_aside_old(APP, CHANNEL, "2027-01-01", "too old", fence) == 0
     assert await owed(store) == ["x"]
 
 
@@ -307,6 +308,8 @@ async def test_a_message_is_given_up_once_in_its_time(store: MirrorStore, clock:
     assert not await store.boards.forget_message(APP, mine, "deleted", HOUR_MS, None)
     clock.move(1)
     assert await store.boards.forget_message(APP, mine, "deleted", HOUR_MS, None)
+    clock.move(-24 * HOUR_MS)  # a wall clock that was ahead and is set right must not hold up a new message for a day
+    assert await store.boards.forget_message(APP, await claimed_board(store), "deleted", HOUR_MS, None)
 
 
 async def test_a_board_that_is_off_comes_back_in_another_channel_or_when_switched_on(store: MirrorStore) -> None:
@@ -345,3 +348,13 @@ async def test_parked_content_is_remembered(store: MirrorStore) -> None:
     assert await store.boards.park(APP, await claimed_board(store), "h9", "invalid_blocks")
     (board,) = await store.boards.list(APP)
     assert (board.parked_hash, board.note, board.off) == ("h9", "invalid_blocks", False)
+
+
+async def test_a_database_has_an_id_of_its_own_for_good(store: MirrorStore, tmp_path: Path, clock: HandClock) -> None:
+    mine = await store.identity.database_id()
+    assert len(mine) == 16
+    assert await store.identity.database_id() == mine
+    other = tmp_path / "other"
+    other.mkdir()
+    async with mirror_store(other, clock) as another:
+        assert await another.identity.database_id() != mine

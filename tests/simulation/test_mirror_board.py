@@ -147,8 +147,8 @@ class Refusing:
     [
         Refusing("cant_update_message", 1, 101),
         Refusing("edit_window_closed", 1, 101),
-        Refusing("is_archived", 0, 1),
-        Refusing("channel_not_found", 0, 1),
+        Refusing("is_archived", 0, 25),
+        Refusing("channel_not_found", 0, 25),
         Refusing("msg_too_long", 0, 2),
         Refusing("invalid_blocks", 0, 2),
     ],
@@ -204,6 +204,20 @@ async def test_a_board_that_is_off_says_so_and_comes_back_when_switched_on(
     assert await sweep(world, board) is BoardOutcome.OFF
     await world.store.boards.switch_on("shop", "services", STATUS)
     assert await sweep(world, board) is BoardOutcome.EDITED
+
+
+async def test_a_board_that_is_off_is_tried_again_once_an_hour(world: World) -> None:
+    """Nobody tells us that the bot was invited or the channel unarchived."""
+    board = services(world)
+    await sweep(world, board)
+    world.sandbox.faults.fail_next(UPDATE, *[Fault.refused("not_in_channel")] * 2)
+    assert [await sweep(world, board) for _ in range(3)] == [BoardOutcome.OFF] * 3
+    world.clock.move(3_600_000)
+    assert [await sweep(world, board) for _ in range(3)] == [BoardOutcome.OFF] * 3
+    assert world.calls(UPDATE) == 2
+    world.clock.move(3_600_000)
+    assert await sweep(world, board) is BoardOutcome.EDITED
+    assert not (await row(world)).off
 
 
 async def test_parked_content_is_tried_again_when_it_changes(world: World) -> None:

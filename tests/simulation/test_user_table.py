@@ -92,7 +92,7 @@ async def test_with_a_column_for_it_the_table_says_what_was_set_aside(world: Wor
 
 async def test_refused_content_waits_for_a_change_and_holds_nothing_up(world: World, orders: Orders) -> None:
     orders.add(1, 2)
-    queue = orders.queue(world, batch=1)
+    queue = orders.queue(world, batch=2)
     world.sandbox.faults.fail_next(POST, Fault.refused("msg_too_long"))
     report = await queue.deliver()
     assert (report.refused, report.delivered) == (1, 1)

@@ -386,3 +386,15 @@ async def test_the_app_can_be_mounted_under_a_prefix(site: Site) -> None:
     async with client(outer) as stranger:
         assert (await stranger.get("/ops/api/jobs")).status_code == 401
         assert (await stranger.get("/ops/healthz")).text == "ok"
+
+
+async def test_a_board_that_is_off_is_switched_on_once(site: Site) -> None:
+    boards = site.app.store.boards
+    claim = await boards.claim("demo", "status", "C1", "token", 1000, "worker-1", None)
+    assert claim is not None
+    await boards.hand_back("demo", claim, "is_archived", off=True)
+    assert [board["off"] for board in (await _get(site, "/api/boards"))["boards"]] == [True]
+    answer = await _post(site, "/api/boards/C1/status/switch-on", {})
+    assert (answer["name"], answer["off"], answer["note"]) == ("status", False, None)
+    assert (await _post(site, "/api/boards/C1/status/switch-on", {}, status=409))["code"] == "wrong_state"
+    assert (await _post(site, "/api/boards/C2/status/switch-on", {}, status=404))["code"] == "not_found"

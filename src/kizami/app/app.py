@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
     from kizami.app.bindings import Bindings
+    from kizami.app.boards import Boards
     from kizami.app.deliveries import Deliveries
     from kizami.app.jobs import Jobs
     from kizami.app.schedules import Schedules
@@ -114,6 +115,13 @@ class Kizami:
         from kizami.app.bindings import Bindings  # noqa: PLC0415 - importing kizami must stay light
 
         return Bindings(self.name, self.store.bindings)
+
+    @property
+    def boards(self) -> Boards:
+        """Return the app's status boards; the app must be open."""
+        from kizami.app.boards import Boards  # noqa: PLC0415 - importing kizami must stay light
+
+        return Boards(self.name, self.store.boards)
 
     @property
     def deliveries(self) -> Deliveries:

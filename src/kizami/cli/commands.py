@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from kizami.cli.boards import boards
 from kizami.cli.check import check
 from kizami.cli.deliveries import deliveries
 from kizami.cli.demo import demo
@@ -58,6 +59,7 @@ def commands() -> typer.Typer:
     app.add_typer(schedules, name="schedules")
     app.add_typer(jobs, name="jobs")
     app.add_typer(deliveries, name="deliveries")
+    app.add_typer(boards, name="boards")
     return app
 
 

@@ -87,7 +87,7 @@ def default_name(channel: str, title: str) -> str:
 
 async def switch_on(mirror: Mirror) -> None:
     """Let a board that Slack's refusals had switched off try again: a person started this command."""
-    async with mirror.app.running(worker=False):
+    async with mirror.app.running(worker=False):  # not app.boards: a board that isn't there, or isn't off, is no error
         await mirror.app.store.boards.switch_on(mirror.app.name, mirror.board.name, mirror.board.channel)
 
 

@@ -58,7 +58,7 @@ class BoardOutcome(StrEnum):
     FAILED = "failed"
     """A person has to act: token, scopes or code."""
     OFF = "off"
-    """The channel can't be written to; the board is off there until it is switched on."""
+    """The channel can't be written to; tried again once an hour, or when the board is switched on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,8 @@ async def publish_board(
     """Claim the board's row and bring its message up to date."""
     history.begin()
     await job.require_lease()
+    database_id = await job.store.identity.database_id()
+    now = await job.store.schedules.now()
     token = job.runtime.entropy.token()
     claim = await job.store.boards.claim(
         job.app, settings.name, settings.channel, token, CLAIM_MS, job.worker_id, job.fence
@@ -97,7 +99,7 @@ async def publish_board(
     if claim is None:
         await job.require_lease()
         return BoardOutcome.TAKEN
-    publish = _Publish(job, slack, history, settings, claim, showing)
+    publish = _Publish(job, slack, history, settings, claim, showing, database_id, now)
     try:
         outcome = await publish.show()
     finally:
@@ -119,6 +121,8 @@ class _Publish:
         settings: BoardSettings,
         claim: BoardClaim,
         showing: Showing,
+        database_id: str,
+        now: EpochMs,
     ) -> None:
         self._job = job
         self._slack = slack
@@ -129,8 +133,10 @@ class _Publish:
         self._showing = showing
         self._store = job.store.boards
         self._delivery = f"board/{job.app}/{settings.channel}/{settings.name}"
+        self._key = f"{database_id}/{self._delivery}"
         self._note: str | None = None
         self._off = False
+        self._now = now
 
     async def close(self) -> None:
         """Give the claim back; one that a mark has ended already is not there any more."""
@@ -139,13 +145,18 @@ class _Publish:
     async def show(self) -> BoardOutcome:
         """Edit the message, or post it where there is none."""
         board, showing = self._board, self._showing
-        if board.off:
+        if self._is_off():
             return BoardOutcome.OFF
         if board.parked_hash == showing.content_hash:
             return BoardOutcome.PARKED
         if board.ts is None:
             return await self._settle_doubts() or await self._post()
         return BoardOutcome.UNCHANGED if self._needs_no_edit() else await self._edit()
+
+    def _is_off(self) -> bool:
+        """Tell whether to leave the channel alone; once an hour Slack is asked whether it still must be."""
+        off_at = self._board.off_at
+        return off_at is not None and 0 <= self._now - off_at < _HOUR_MS
 
     def _needs_no_edit(self) -> bool:
         board, within_ms = self._board, self._settings.skip_unchanged_ms
@@ -157,7 +168,7 @@ class _Publish:
         """Find out whether an earlier post was accepted; None when a post is to follow."""
         if not self._claim.unsettled:
             return None
-        looked = await self._history.find(self._job, self._delivery, self._claim.unsettled)
+        looked = await self._history.find(self._job, self._key, self._claim.unsettled)
         match looked.finding:
             case Finding.FOUND:
                 return await self._adopt(looked)
@@ -226,7 +237,7 @@ class _Publish:
         message = rendering.stamped(self._showing.stamp)
         try:
             await self._job.require_lease()
-            return await post(self._slack, self._board.channel, message, self._delivery, intent.attempt, self._delivery)
+            return await post(self._slack, self._board.channel, message, self._key, intent.attempt, self._delivery)
         except LeaseLost:
             await self._store.settle(self._job.app, self._claim, intent, "not sent: the lease was lost")
             raise
@@ -293,7 +304,7 @@ class _Publish:
                 return BoardOutcome.IN_DOUBT
             case ApiError(kind=ErrorClass.CHANNEL):
                 self._off = True
-                log.error("%s is off: %s", self._delivery, error)
+                log.error("%s is off, and tried again in an hour: %s", self._delivery, error)
                 return BoardOutcome.OFF
             case ApiError(kind=kind) if kind is not ErrorClass.RETRY:
                 log.error("%s: %s", self._delivery, error)

@@ -36,8 +36,10 @@ class ClaimedDelivery:
         self._report = round_.report
         self._claim = claim
         self._delivery = f"{self._job.app}/{claim.channel}/{claim.item}"
+        self._key = f"{round_.database_id}/{self._delivery}"
         self._note: str | None = None
         self._set_aside = False
+        self._refusal: ApiError | None = None
         self._is_open = True
 
     async def close(self) -> None:
@@ -57,6 +59,8 @@ class ClaimedDelivery:
             self._set_aside = False
             self._report.refused -= 1
             await self._post(replace(message, blocks=()))
+        if self._refusal is not None and self._set_aside:
+            self._round.count_refusal(self._refusal)
 
     def _read_content(self) -> Message | None:
         """Return the message to post; content that can't be read leaves the queue, or it would hold up the rest."""
@@ -74,7 +78,7 @@ class ClaimedDelivery:
         if not self._round.settings.lookup:
             self._say_posted_again("look-ups are off")
             return True
-        looked = await self._round.history.find(self._job, self._delivery, self._claim.unsettled, since)
+        looked = await self._round.history.find(self._job, self._key, self._claim.unsettled, since)
         match looked.finding:
             case Finding.FOUND:
                 await self._adopt(looked)
@@ -101,6 +105,7 @@ class ClaimedDelivery:
             log.warning("%s: %s", self._delivery, note)
         if await self._mark(looked.posted, note):
             self._report.adopted += 1
+            self._round.spent += 1
 
     async def _post(self, message: Message) -> bool:
         """Commit the intent, ask the lease, post, mark."""
@@ -111,11 +116,12 @@ class ClaimedDelivery:
             return False
         try:
             await self._job.require_lease()
+            self._round.spent += 1
             posted = await post(
                 self._round.slack,
                 self._round.settings.channel,
                 message,
-                self._delivery,
+                self._key,
                 intent.attempt,
                 self._claim.item,
             )
@@ -125,7 +131,7 @@ class ClaimedDelivery:
         except SlackError as error:
             await self._refused(error, intent)
             return False
-        self._round.unclear_in_a_row = self._round.unknown_in_a_row = 0
+        self._round.unclear_in_a_row = self._round.unknown_in_a_row = self._round.refused_in_a_row = 0
         if posted.warnings:
             self._note = f"Slack warns: {', '.join(posted.warnings)}"
             log.warning("%s was delivered, but Slack warns: %s", self._delivery, ", ".join(posted.warnings))
@@ -155,7 +161,7 @@ class ClaimedDelivery:
             return
         await self._store.settle(self._job.app, self._claim, intent, error.message)
         if isinstance(error, ApiError) and error.kind is ErrorClass.CONTENT:
-            self._set_aside = True
+            self._set_aside, self._refusal = True, error
             self._report.refused += 1
             log.error("%s is refused: %s", self._delivery, error)
             return

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kizami.core import window
+from kizami.core.times import MS_PER_DAY, to_ms
 from kizami.core.timing import CronTiming
 from kizami.core.zone import load_zone
 
 if TYPE_CHECKING:
-    from datetime import date
+    from datetime import date, timedelta
 
     from kizami.core.zone import TimeZone
     from kizami.engine.context import JobContext
@@ -43,3 +44,8 @@ async def job_date(job: JobContext, zone: TimeZone) -> date:
     """Return the local date of the job's tick; of a job without one, today's by the store's clock."""
     at_ms = job.scheduled_at_ms
     return window.local_date(await job.store.schedules.now() if at_ms is None else at_ms, zone)
+
+
+def days_of(max_age: timedelta) -> int:
+    """Return whole days, rounded up: due dates know no hours. Raises InvalidInputError for a negative length."""
+    return -(-to_ms(max_age, name="max_age", least_ms=0) // MS_PER_DAY)

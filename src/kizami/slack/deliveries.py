@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from kizami.core.errors import InvalidInputError
-from kizami.core.times import MS_PER_DAY, to_ms
+from kizami.core.times import to_ms
 from kizami.engine.context import LeaseLost, current_job
 from kizami.engine.gathering import gather
-from kizami.slack.dates import job_date, job_zone
+from kizami.slack.dates import days_of, job_date, job_zone
 from kizami.slack.delivery_round import DeliveryReport, DeliveryRound, RoundSettings
 from kizami.slack.history import History
 from kizami.slack.message import message
@@ -53,7 +53,7 @@ class Deliveries:
         self._slack = slack
         self._time_zone = time_zone
         self._lag_ms = to_ms(history_lag, name="history_lag", least_ms=0)
-        self._settings = RoundSettings(self.channel, _days(max_age), max(1, batch), lookup)
+        self._settings = RoundSettings(self.channel, days_of(max_age), max(1, batch), lookup)
         self._histories: dict[str, History] = {}
 
     async def add(
@@ -92,11 +92,6 @@ class Deliveries:
         history = self._histories.setdefault(job.app, History(self._slack, self.channel, lag_ms=self._lag_ms))
         until = await job_date(job, await job_zone(job, self._time_zone))
         return await DeliveryRound(job, self._slack, history, self._settings, until).run()
-
-
-def _days(age: timedelta) -> int:
-    """Return whole days, rounded up: due dates know no hours."""
-    return -(-to_ms(age, name="max_age", least_ms=0) // MS_PER_DAY)
 
 
 def _item(item: object) -> str:

@@ -20,7 +20,9 @@ class DeliveryQueue(Protocol):
         """Return what is owed, from the place `after` on."""
         ...
 
-    async def set_aside_old(self, app: str, channel: str, due_before: str, note: str) -> int:
+    async def set_aside_old(
+        self, app: str, channel: str, due_before: str, note: str, fence: LeaseFence | None = None
+    ) -> int:
         """Set aside what is due for too long; return how many."""
         ...
 

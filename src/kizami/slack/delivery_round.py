@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kizami.slack.claimed_delivery import ClaimedDelivery
 from kizami.slack.client import POST
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kizami.store.protocol import DeliveryClaim, OwedDelivery
 
 log = logging.getLogger("kizami.slack.deliveries")
+
+_REFUSED_IN_A_ROW: Final = 5
+"""After so many items that are refused for the same reason, it is what makes them: the rest stays owed."""
 
 
 @dataclass(slots=True)
@@ -70,21 +73,27 @@ class DeliveryRound:
         self.settings = settings
         self._until = until
         self.store: DeliveryQueue = job.store.deliveries if queue is None else queue
+        self.database_id = ""
+        self.spent = 0
+        """Posts that were tried, and messages that were adopted: what the batch limits."""
         self.unclear_in_a_row = 0
         self.unknown_in_a_row = 0
+        self.refused_in_a_row = 0
+        self._refused_as = ""
         self.report = DeliveryReport()
 
     async def run(self) -> DeliveryReport:
         """Go through the queue until it ends, the batch is full, or Slack has to be left alone."""
         self.history.begin()
+        self.database_id = await self.job.store.identity.database_id()
         await self._set_aside_old()
-        place, sent = FIRST, 0
-        while sent < self.settings.batch and self.report.stopped is None:
+        place = FIRST
+        while self._goes_on():
             page = await self._page(place)
             if not page:
                 break
             place = page[-1]
-            sent += await self._deliver_page(page, self.settings.batch - sent)
+            await self._deliver_page(page)
         if any(count for count in (self.report.delivered, self.report.adopted, self.report.waiting)):
             log.info("%s: %s", self.settings.channel, _counted(self.report))
         return self.report
@@ -94,10 +103,11 @@ class DeliveryRound:
         return await self.store.owed(self.job.app, self.settings.channel, self._until.isoformat(), limit, after)
 
     async def _set_aside_old(self) -> None:
+        await self.job.require_lease()
         days = self.settings.max_age_days
         before = (self._until - timedelta(days=days)).isoformat()
         count = await self.store.set_aside_old(
-            self.job.app, self.settings.channel, before, f"due for more than {days} days"
+            self.job.app, self.settings.channel, before, f"due for more than {days} days", self.job.fence
         )
         self.report.set_aside = count
         if count:
@@ -105,12 +115,10 @@ class DeliveryRound:
                 "%s: %d deliveries are due for more than %d days and are set aside", self.settings.channel, count, days
             )
 
-    async def _deliver_page(self, page: tuple[OwedDelivery, ...], limit: int) -> int:
-        """Deliver the items of a page; return how many were posted or adopted."""
-        before = self._landed()
+    async def _deliver_page(self, page: tuple[OwedDelivery, ...]) -> None:
         doubts = [place.slack_since for place in page if place.slack_since is not None]
         for place in page:
-            if self._landed() - before >= limit or self.report.stopped is not None:
+            if not self._goes_on():
                 break
             if place.in_doubt_since is not None and self.settings.lookup and self.history.is_stuck:
                 self.report.waiting += 1
@@ -118,10 +126,10 @@ class DeliveryRound:
             await self.slack.announce("between_items", place.item)
             self.job.heartbeat()
             await self._deliver_one(place, min(doubts, default=None))
-        return self._landed() - before
 
-    def _landed(self) -> int:
-        return self.report.delivered + self.report.adopted
+    def _goes_on(self) -> bool:
+        """Tell whether this deliver may try more: refused posts cost Slack as much as others."""
+        return self.spent < self.settings.batch and self.report.stopped is None
 
     async def _deliver_one(self, place: OwedDelivery, since: int | None) -> None:
         await self.job.require_lease()
@@ -157,6 +165,21 @@ class DeliveryRound:
         self.report.stopped = error
         level = logging.ERROR if isinstance(error, ApiError) and error.kind is not ErrorClass.RETRY else logging.INFO
         log.log(level, "%s: left to the next tick: %s", self.settings.channel, error)
+
+    def count_refusal(self, error: ApiError) -> None:
+        """Stop when one item after the other is refused alike, before that sets the whole queue aside."""
+        self.refused_in_a_row = self.refused_in_a_row + 1 if error.error == self._refused_as else 1
+        self._refused_as = error.error
+        if self.refused_in_a_row < _REFUSED_IN_A_ROW:
+            return
+        self.report.stopped = error
+        log.error(
+            "%s: %d items in a row are refused as %s, so the rest stays owed. Correct what makes the messages, then owe"
+            " these again: kizami deliveries requeue.",
+            self.settings.channel,
+            self.refused_in_a_row,
+            error.error,
+        )
 
 
 def _counted(report: DeliveryReport) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kizami.core.errors import ConfigurationError
 from kizami.core.times import to_ms
 from kizami.engine.context import current_job
-from kizami.slack.dates import job_date, job_zone
+from kizami.slack.dates import days_of, job_date, job_zone
 from kizami.slack.delivery_round import DeliveryReport, DeliveryRound, RoundSettings
 from kizami.slack.history import History
 from kizami.slack.message import Message, message
@@ -86,7 +86,7 @@ class UserTable:
         self._markup = markup
         self._time_zone = time_zone
         self._lag_ms = to_ms(history_lag, name="history_lag", least_ms=0)
-        self._settings = RoundSettings(self.channel, max_age.days, max(1, batch), lookup=True)
+        self._settings = RoundSettings(self.channel, days_of(max_age), max(1, batch), lookup=True)
         self._rows = _rows(database, self.names)
         self._histories: dict[str, History] = {}
         self._memories: dict[str, TableMemory] = {}

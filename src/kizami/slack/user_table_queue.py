@@ -131,10 +131,17 @@ class TableQueue:
 
     # --- the queue ---------------------------------------------------------------------------------------------------
 
-    async def set_aside_old(self, app: str, channel: str, due_before: str, note: str) -> int:  # noqa: ARG002 - as below
+    async def set_aside_old(
+        self,
+        app: str,
+        channel: str,  # noqa: ARG002 - the place has it
+        due_before: str,
+        note: str,
+        fence: LeaseFence | None = None,
+    ) -> int:
         """Write the note where the table has a column for it; return how many are too old that weren't before."""
         old, undated = await self._rows.count_old(self._days)
-        await self._store.set_aside_old(app, self._place, due_before, _OLD)
+        await self._store.set_aside_old(app, self._place, due_before, _OLD, fence)
         if undated:
             self.counts.refused += undated
             log.error("%s: %d rows don't say when they are due: no ISO date", self._place, undated)

@@ -115,7 +115,9 @@ class DeliveryStore(Protocol):
         """
         ...
 
-    async def set_aside_old(self, app: str, channel: str, due_before: str, note: str) -> int:
+    async def set_aside_old(
+        self, app: str, channel: str, due_before: str, note: str, fence: LeaseFence | None = None
+    ) -> int:
         """Set visibly aside what has been due since before that local date; return how many."""
         ...
 
@@ -217,7 +219,8 @@ class BoardRow:
     edits: int
     in_doubt_since: EpochMs | None
     note: str | None
-    off: bool
+    off_at: EpochMs | None
+    """When its channel was last found not to be writable; None: it is on."""
     aimed_at: EpochMs | None
     """When the newest data that an edit or post was tried with was fetched."""
     replaced_at: EpochMs | None
@@ -225,6 +228,11 @@ class BoardRow:
     parked_hash: str | None
     """The content that Slack refuses for good, whatever its size."""
     possible_duplicates: int
+
+    @property
+    def off(self) -> bool:
+        """Tell whether the board is off."""
+        return self.off_at is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +320,7 @@ class BoardStore(Protocol):
         ...
 
     async def hand_back(self, app: str, claim: BoardClaim, note: str | None, *, off: bool = False) -> bool:
-        """Give up the claim, saying why; `off` stops the board until it is switched on."""
+        """Give up the claim, saying why; `off`: its channel can't be written to, as of now."""
         ...
 
     async def distrust(self, app: str, claim: BoardClaim, note: str, *, posted: bool) -> None:
@@ -367,4 +375,15 @@ class CursorStore(Protocol):
 
     async def position(self, app: str, name: str) -> str | None:
         """Return the stored position, or None before the first move."""
+        ...
+
+
+class IdentityStore(Protocol):
+    """Which database this is."""
+
+    async def database_id(self) -> str:
+        """Return what tells this database from others: 16 hexadecimal digits, drawn when its schema was made.
+
+        What is posted carries it, so that two databases of one app never adopt each other's messages.
+        """
         ...

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kizami.store.protocol.bindings import BindingStore
-    from kizami.store.protocol.deliveries import BoardStore, CursorStore, DeliveryStore, GateStore
+    from kizami.store.protocol.deliveries import BoardStore, CursorStore, DeliveryStore, GateStore, IdentityStore
     from kizami.store.protocol.jobs import JobStore
     from kizami.store.protocol.leases import LeaseStore
     from kizami.store.protocol.schedules import ScheduleStore
@@ -66,6 +66,11 @@ class Store(Protocol):
     @property
     def cursors(self) -> CursorStore:
         """Return the room of cursors."""
+        ...
+
+    @property
+    def identity(self) -> IdentityStore:
+        """Return the room of the database's own id."""
         ...
 
     @property

@@ -103,7 +103,7 @@ class BoardRoom:
         return await self._land("hand_back", app, claim, None, note=note, off=False, parked_hash=content_hash)
 
     async def hand_back(self, app: str, claim: BoardClaim, note: str | None, *, off: bool = False) -> bool:
-        """Give up the claim, saying why; `off` stops the board until it is switched on."""
+        """Give up the claim, saying why; `off`: its channel can't be written to, as of now."""
         return await self._land("hand_back", app, claim, None, note=note, off=off, parked_hash=None)
 
     async def distrust(self, app: str, claim: BoardClaim, note: str, *, posted: bool) -> None:
@@ -139,7 +139,7 @@ def free_of(transaction: Transaction, worker_id: str) -> None:
 
 
 def _board(row: Row) -> BoardRow:
-    return BoardRow(**{**dict(row), "off": bool(row["off"])})
+    return BoardRow(**dict(row))
 
 
 def _of(app: str, claim: BoardClaim, fence: LeaseFence | None, moment: Moment, **facts: object) -> dict[str, Any]:

@@ -83,11 +83,13 @@ class DeliveryRoom:
 
         return await self._database.read(look)
 
-    async def set_aside_old(self, app: str, channel: str, due_before: str, note: str) -> int:
-        """Set visibly aside what has been due since before that local date; return how many."""
+    async def set_aside_old(
+        self, app: str, channel: str, due_before: str, note: str, fence: LeaseFence | None = None
+    ) -> int:
+        """Set visibly aside what is due since before that local date; return how many: none when the lease is lost."""
 
         def run(transaction: Transaction, moment: Moment) -> int:
-            facts = fenced(app, None, moment, channel=channel, due_before=due_before, note=note)
+            facts = fenced(app, fence, moment, channel=channel, due_before=due_before, note=note)
             return transaction.execute(_SQL["set_aside_old"], facts).rowcount
 
         return await self._database.write(run)

@@ -12,6 +12,7 @@ from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
 from kizami.store.rooms.deliveries import DeliveryRoom
 from kizami.store.rooms.gates import GateRoom
+from kizami.store.rooms.identity import IdentityRoom
 from kizami.store.rooms.jobs import JobRoom
 from kizami.store.rooms.leases import LeaseRoom
 from kizami.store.rooms.schedules import ScheduleRoom
@@ -46,6 +47,7 @@ class SqliteStore:
         self.boards = BoardRoom(self._database)
         self.gates = GateRoom(self._database)
         self.cursors = CursorRoom(self._database)
+        self.identity = IdentityRoom(self._database)
 
     @property
     def is_lasting(self) -> bool:

@@ -44,8 +44,16 @@ async def requeue_deliveries(app: App, wanted: RequeueRequest) -> RequeueAnswer:
 @router.get("/boards")
 async def list_boards(app: App) -> BoardList:
     """Return the boards by name."""
-    found = await app.store.boards.list(app.name)
+    found = await app.boards.list()
     return BoardList(boards=tuple(BoardAnswer.model_validate(one) for one in found))
+
+
+@router.post("/boards/{channel}/{name}/switch-on")
+async def switch_board_on(app: App, channel: str, name: str) -> BoardAnswer:
+    """Let a board that is off be published at its next tick; by itself it is tried again once an hour."""
+    await app.boards.switch_on(channel, name)
+    found = next(one for one in await app.boards.list() if (one.channel, one.name) == (channel, name))
+    return BoardAnswer.model_validate(found)
 
 
 @router.get("/leases")

@@ -3,6 +3,15 @@
 CREATE FUNCTION kizami_now() RETURNS bigint LANGUAGE sql VOLATILE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
+-- Which database this is. Two of them may serve one app in one workspace, such as those of staging and production; what
+-- they post carries this id, so that neither takes the other's messages for its own. A copy of the database keeps it.
+CREATE TABLE kizami_identity (
+  one         bigint PRIMARY KEY CHECK (one = 1),
+  database_id text COLLATE "C" NOT NULL
+);
+
+INSERT INTO kizami_identity (one, database_id) VALUES (1, left(replace(gen_random_uuid()::text, '-', ''), 16));
+
 CREATE TABLE kizami_workers (
   worker_id     text COLLATE "C" PRIMARY KEY,
   app           text COLLATE "C" NOT NULL,
@@ -371,7 +380,7 @@ CREATE TABLE kizami_boards (
   claim_worker        text COLLATE "C",
   claim_expires_at    bigint,
   note                text COLLATE "C",
-  off                 boolean NOT NULL DEFAULT false,
+  off_at              bigint,
   aimed_at            bigint,
   replaced_at         bigint,
   parked_hash         text COLLATE "C",

@@ -20,7 +20,7 @@ SELECT b.app, b.name, b.channel, b.posted_channel, b.ts, b.synced_at, b.content_
     SELECT min(i.attempted_at) FROM kizami_intents AS i
     WHERE i.app = b.app AND i.kind = 'board' AND i.channel = b.channel AND i.item = b.name AND i.settled_at IS NULL
   ) AS in_doubt_since,
-  b.note, b.off, b.aimed_at, b.replaced_at, b.parked_hash, b.possible_duplicates
+  b.note, b.off_at, b.aimed_at, b.replaced_at, b.parked_hash, b.possible_duplicates
 FROM kizami_boards AS b
 WHERE b.app = :app AND (:item::text IS NULL OR (b.name = :item AND b.channel = :channel))
 ORDER BY b.name, b.channel
@@ -44,7 +44,7 @@ RETURNING attempts
 -- name: mark_posted
 UPDATE kizami_boards
 SET posted_channel = :posted_channel, ts = :ts, synced_at = :synced_at, content_hash = :content_hash, posted_at = :now,
-    posts = posts + 1, note = :note, parked_hash = NULL,
+    posts = posts + 1, note = :note, parked_hash = NULL, off_at = NULL,
     claim_token = NULL, claim_worker = NULL, claim_expires_at = NULL
 WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :token
   AND (:lease::text IS NULL OR EXISTS (
@@ -55,7 +55,7 @@ WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :toke
 -- name: mark_edited
 UPDATE kizami_boards
 SET synced_at = :synced_at, content_hash = :content_hash, edited_at = :now, edits = edits + 1, note = NULL,
-    parked_hash = NULL, claim_token = NULL, claim_worker = NULL, claim_expires_at = NULL
+    parked_hash = NULL, off_at = NULL, claim_token = NULL, claim_worker = NULL, claim_expires_at = NULL
 WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :token AND (synced_at IS NULL OR synced_at <= :synced_at OR synced_at > :now)
   AND (:lease::text IS NULL OR EXISTS (
     SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
@@ -65,7 +65,8 @@ WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :toke
 -- name: forget_message
 UPDATE kizami_boards
 SET ts = NULL, posted_channel = NULL, content_hash = NULL, replaced_at = :now, note = :note
-WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :token AND (replaced_at IS NULL OR replaced_at <= :now - :not_within_ms)
+WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :token
+  AND (replaced_at IS NULL OR replaced_at <= :now - :not_within_ms OR replaced_at > :now)
   AND (:lease::text IS NULL OR EXISTS (
     SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
   FOR SHARE
@@ -73,7 +74,7 @@ WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :toke
 
 -- name: hand_back
 UPDATE kizami_boards
-SET note = coalesce(:note, note), off = off OR :off, parked_hash = coalesce(:parked_hash, parked_hash),
+SET note = coalesce(:note, note), off_at = CASE WHEN :off THEN :now ELSE off_at END, parked_hash = coalesce(:parked_hash, parked_hash),
     claim_token = NULL, claim_worker = NULL, claim_expires_at = NULL
 WHERE app = :app AND name = :item AND channel = :channel AND claim_token = :token
 
@@ -87,7 +88,7 @@ SET content_hash = NULL, possible_duplicates = possible_duplicates + :posted::in
 WHERE app = :app AND name = :item AND channel = :channel
 
 -- name: switch_on
-UPDATE kizami_boards SET off = false, note = NULL WHERE app = :app AND name = :item AND channel = :channel AND off
+UPDATE kizami_boards SET off_at = NULL, note = NULL WHERE app = :app AND name = :item AND channel = :channel AND off_at IS NOT NULL
 
 -- name: free_of
 UPDATE kizami_boards

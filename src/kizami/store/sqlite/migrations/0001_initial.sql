@@ -1,6 +1,15 @@
 -- Times named *_at are wall-clock epoch milliseconds. Times named *_boot are milliseconds of the boot clock and mean
 -- something only together with boot_id: after a reboot every silence, claim and lease of the old boot has ended.
 
+-- Which database this is. Two of them may serve one app in one workspace, such as those of staging and production; what
+-- they post carries this id, so that neither takes the other's messages for its own. A copy of the file keeps it.
+CREATE TABLE kizami_identity (
+  one         INTEGER PRIMARY KEY CHECK (one = 1),
+  database_id TEXT NOT NULL
+) STRICT;
+
+INSERT INTO kizami_identity (one, database_id) VALUES (1, lower(hex(randomblob(8))));
+
 CREATE TABLE kizami_workers (
   worker_id     TEXT PRIMARY KEY,
   app           TEXT NOT NULL,
@@ -344,7 +353,7 @@ CREATE TABLE kizami_boards (
   claim_expires_boot  INTEGER,
   claim_boot_id       TEXT,
   note                TEXT,
-  off                 INTEGER NOT NULL DEFAULT 0,
+  off_at              INTEGER,
   aimed_at            INTEGER,
   replaced_at         INTEGER,
   parked_hash         TEXT,

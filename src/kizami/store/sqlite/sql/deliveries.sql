@@ -34,6 +34,9 @@ ORDER BY d.due, d.seq LIMIT :limit
 UPDATE kizami_deliveries SET set_aside_at = :now, note = :note
 WHERE app = :app AND channel = :channel AND delivered_at IS NULL AND set_aside_at IS NULL AND due < :due_before
   AND (claim_token IS NULL OR claim_boot_id <> :boot_id OR claim_expires_boot <= :boot)
+  AND (:lease IS NULL OR EXISTS (
+    SELECT 1 FROM kizami_leases AS l WHERE l.app = :app AND l.name = :lease AND l.run_id = :run_id
+  ))
 
 -- name: claim
 UPDATE kizami_deliveries

@@ -1,0 +1,2 @@
+-- name: database_id
+SELECT database_id FROM kizami_identity
