@@ -42,7 +42,7 @@ def _nothing(payload: str, context: JobContext) -> None:
 
 
 JOB: Final = ClaimedJob(1, 1, "bench", "nothing#0:1", "nothing", "null", 1, 1, 0, 0, JobOptions(), None, 0)
-ORDER: Final = Order(Nothing(), JOB, "bench", None, 2**62)
+ORDER: Final = Order(Nothing(), JOB, "bench", 2**62)
 
 
 def milliseconds(function: Callable[[], object]) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kizami.demo.supervisor import PHASES, KillPlan
+from kizami.demo.supervisor import BOARD_PHASES, PHASES, KillPlan
 from kizami.demo.verdict import Verdict
 
 GOOD = Verdict(
@@ -17,6 +17,7 @@ GOOD = Verdict(
     ticks_skipped=100,
     ticks_missed=9,
     ticks_failed=1,
+    began_after=1.0,
     board_posts=1,
     board_edits=100,
     notices_due=118,
@@ -26,8 +27,9 @@ GOOD = Verdict(
     late_acceptances=2,
     acceptances_unmarked=30,
     lost=0,
-    kills=50,
+    kills=53,
     kills_by_phase=dict.fromkeys(PHASES, 10),
+    kills_at_board=dict.fromkeys(BOARD_PHASES[:3], 1),
     seconds=200.0,
     ended_in_time=True,
 )
@@ -47,6 +49,10 @@ def test_a_run_that_meets_every_demand_holds(lookup: bool) -> None:
         ("kills", {"kills": 49}),
         ("kills_by_phase", {"kills_by_phase": dict.fromkeys(PHASES, 11) | {"answered": 4}}),
         ("kills_by_phase", {"kills_by_phase": dict.fromkeys(PHASES[1:], 20)}),
+        ("kills_at_board", {"kills_at_board": dict.fromkeys(BOARD_PHASES[:2], 1)}),
+        ("kills_at_board", {"kills_at_board": dict.fromkeys(BOARD_PHASES[1:], 1)}),
+        ("began_after", {"began_after": 16.0}),
+        ("began_after", {"began_after": -1.0}),
         ("ticks", {"ticks_planned": 201}),
         ("ticks", {"ticks_missed": 10}),
         ("board_posts", {"board_posts": 0}),
@@ -75,10 +81,17 @@ def test_what_fails_is_said_with_its_figure() -> None:
 
 def test_a_plan_kills_in_each_phase_equally_often_and_logs_where() -> None:
     plan = KillPlan.drawn(seed=1, rounds=10)
-    assert plan.total == 50
+    assert plan.total == 53
     while plan.wanted:
         plan.count()
-    assert (plan.total, plan.by_phase) == (50, dict.fromkeys(PHASES, 10))
+    assert (plan.total, plan.by_phase) == (53, dict.fromkeys(PHASES, 10))
+
+
+@pytest.mark.parametrize(("seed", "parted"), [(1, "board_accepted"), (2, "board_answered")])
+def test_a_plan_begins_at_the_boards_first_post(seed: int, parted: str) -> None:
+    plan = KillPlan.drawn(seed, rounds=1)
+    assert plan.phases[:3] == ["board_before_send", "board_sent", parted]
+    assert sorted(plan.phases[3:]) == sorted(PHASES)
 
 
 def test_the_seed_alone_decides_the_order_of_the_kills() -> None:

@@ -57,6 +57,22 @@ async def test_cursors_reach_every_message_once_while_others_post(
     assert seen == ["7", "6", "5", "4", "3", "2", "1"]
 
 
+async def test_the_log_says_which_part_of_a_history_was_shown(
+    sandbox: Sandbox, sandbox_clock: HandClock, slack: AsyncWebClient
+) -> None:
+    first, second, third = await post_each_second(slack, sandbox_clock, 3)
+    await slack.conversations_history(channel=STATUS, oldest=first, latest=third)
+    async for _ in await slack.conversations_history(channel=STATUS, oldest=first, inclusive=True, limit=2):
+        pass
+    one, two, three = (int(ts.replace(".", "")) for ts in (first, second, third))
+    whole, newer, older = (entry.span for entry in sandbox.log.calls("conversations.history", STATUS))
+    assert whole == (one + 1, three - 1)
+    assert newer is not None
+    assert newer[0] == two
+    assert newer[1] > three
+    assert older == (one, two - 1)
+
+
 async def test_bounds_are_exclusive_unless_said_otherwise(sandbox_clock: HandClock, slack: AsyncWebClient) -> None:
     first, _, third = await post_each_second(slack, sandbox_clock, 3)
     between = await slack.conversations_history(channel=STATUS, oldest=first, latest=third)

@@ -69,6 +69,8 @@ async def test_late_acceptance_is_invisible_until_it_comes(
     await sandbox.settle_late()
     [message] = (await slack.conversations_history(channel=STATUS))["messages"]
     assert message["ts"] == "1796000030.123000", "the ts is of the acceptance, not of the call"
+    came, accepted = sandbox.log.calls(POST)
+    assert (accepted.call, accepted.at - came.at) == (came.seq, 30_000)
     assert [(entry.outcome, entry.late, entry.answered) for entry in sandbox.log.calls(POST)] == [
         ("not_accepted", False, False),
         ("ok", True, False),

@@ -23,6 +23,9 @@ STOP_SECONDS: Final = 15.0
 """Longer than a worker's own grace times."""
 PHASES: Final = ("before_send", "sent", "accepted", "answered", "between_items")
 """Before the send; sent, not accepted; accepted, not answered; answered, not marked; between two items."""
+BOARD: Final = "board_"
+BOARD_PHASES: Final = tuple(BOARD + phase for phase in PHASES[:4])
+"""The same around the first post of the board. It is accepted once, so that a run has one of the last two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,15 @@ class KillPlan:
 
     @classmethod
     def drawn(cls, seed: int, rounds: int) -> KillPlan:
-        """Return a plan with every phase `rounds` times, shuffled by the seed."""
+        """Return a plan with every phase `rounds` times, shuffled by the seed, after those at the board's first post.
+
+        An odd seed kills before the board's answer, an even one before its marker.
+        """
         cards = [
             (hashlib.sha256(f"{seed} {n} {phase}".encode()).digest(), phase) for n in range(rounds) for phase in PHASES
         ]
-        return cls([phase for _, phase in sorted(cards)])
+        parted = BOARD_PHASES[2 if seed % 2 else 3]
+        return cls([*BOARD_PHASES[:2], parted, *(phase for _, phase in sorted(cards))])
 
     @property
     def total(self) -> int:
@@ -56,9 +63,17 @@ class KillPlan:
 
     @property
     def by_phase(self) -> dict[str, int]:
-        """Return how many kills were made in each phase."""
+        """Return how many kills were made in each phase of a notice."""
+        return self._count(PHASES)
+
+    @property
+    def by_board_phase(self) -> dict[str, int]:
+        """Return how many kills were made in each phase of the board's first post."""
+        return self._count(BOARD_PHASES)
+
+    def _count(self, phases: tuple[str, ...]) -> dict[str, int]:
         done = Counter(kill.phase for kill in self.kills)
-        return {phase: done[phase] for phase in PHASES}
+        return {phase: done[phase] for phase in phases}
 
     @property
     def wanted(self) -> str | None:
@@ -133,14 +148,14 @@ class Supervisor:
             process.kill()
             await process.wait()
 
-    async def at_received(self, call: Call) -> None:
+    async def at_received(self, call: Call, *, prefix: str = "") -> None:
         """Sandbox hook: a post is in, nothing accepted; if its sender is killed here, it never is."""
-        if await self._at("sent"):
+        if await self._at(f"{prefix}sent"):
             call.drop()
 
-    async def at_accepted(self, call: Call) -> None:
+    async def at_accepted(self, call: Call, *, prefix: str = "") -> None:
         """Sandbox hook: a post is accepted, not answered."""
-        await self._at("accepted", None if call.entry is None else call.entry.seq)
+        await self._at(f"{prefix}accepted", None if call.entry is None else call.entry.seq)
 
     def _last_words(self) -> str:
         """Return the end of the worker's log: the file itself goes with the demo's folder."""
@@ -157,8 +172,8 @@ class Supervisor:
         answers.write(b"\n")
         while line := await said.readline():
             phase, _, item = line.decode().strip().partition(" ")
-            if not item.startswith("board/"):  # repeating an edit is harmless; a notice is what a kill could double
-                await self._at(phase)
+            # The plan wants the board's phases first, so they are those of its post; repeating an edit is harmless.
+            await self._at(BOARD + phase if item.startswith("board/") else phase)
             if process.returncode is None:
                 answers.write(b"\n")
 

@@ -1,4 +1,4 @@
-"""What has to arrive, counted from the recorded checks alone. This file imports nothing of Kizami, on purpose."""
+"""What has to arrive and be planned, from the recording and the clock alone. Imports nothing of Kizami, on purpose."""
 
 import csv
 from pathlib import Path
@@ -22,3 +22,8 @@ def turns_down(checks: list[dict[str, str]]) -> list[str]:
             turns.append(f"{service}-{check['checked_at_ms']}")
         last[service] = status
     return turns
+
+
+def ticks_between(began_ms: int, until_ms: int, every_ms: int) -> int:
+    """Return how many whole intervals have ended: an interval's first tick is one interval after its beginning."""
+    return max(0, until_ms - began_ms) // every_ms

@@ -6,22 +6,26 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from kizami.demo.supervisor import PHASES
+from kizami.demo.supervisor import BOARD_PHASES, PHASES
 
 NOTICES: Final = 118
 """How many turns to down the recording has: a run that owes fewer proves less than it says."""
 KILLS_LEAST: Final = 50
 KILLS_LEAST_A_PHASE: Final = 5
 BOARD_EDITS_LEAST: Final = 100
+BEGIN_SECONDS_MOST: Final = 15.0
+"""From the first worker's turn to the beginning of its schedule: a later one would plan too few ticks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What the run showed. Due is counted from the recording, delivered and doubled from the sandbox's own log.
 
-    `duplicated` leaves out `duplicated_late`: repetitions of a post that Slack accepted only after it was looked for.
-    `acceptances_unmarked` counts what may double a post that nobody looks for, from the kills and the sandbox's log
-    alone: acceptances whose answer was lost, or that a kill parted from their marker.
+    `ticks_planned` is counted from the clock: the intervals from the schedule's beginning, which came `began_after`
+    seconds after the first worker's turn, to the end of the replay. `duplicated` leaves out `duplicated_late`:
+    repetitions of a post that Slack accepted only after it was looked for. `acceptances_unmarked` counts what may
+    double a post that nobody looks for, from the kills and the sandbox's log alone: acceptances whose answer was lost,
+    late ones among them, or that a kill parted from their marker.
     """
 
     checks: int
@@ -30,6 +34,7 @@ class Verdict:
     ticks_skipped: int
     ticks_missed: int
     ticks_failed: int
+    began_after: float
     board_posts: int
     board_edits: int
     notices_due: int
@@ -41,6 +46,7 @@ class Verdict:
     lost: int
     kills: int
     kills_by_phase: dict[str, int]
+    kills_at_board: dict[str, int]
     seconds: float
     ended_in_time: bool
 
@@ -63,6 +69,14 @@ class Verdict:
         fewest = min(self.kills_by_phase.get(phase, 0) for phase in PHASES)
         said = f"a phase with {fewest} kills, at least {KILLS_LEAST_A_PHASE} are demanded in each"
         yield "kills_by_phase", fewest >= KILLS_LEAST_A_PHASE, said
+        *alone, accepted, answered = (self.kills_at_board.get(phase, 0) for phase in BOARD_PHASES)
+        said = f"{self.kills_at_board} kills at the board's first post, at least 1 is demanded before its acceptance"
+        said += " at either point, and 1 after it"
+        yield "kills_at_board", min(alone) >= 1 and accepted + answered >= 1, said
+        said = (
+            f"the schedule began {self.began_after} s after the first worker, at most {BEGIN_SECONDS_MOST} are allowed"
+        )
+        yield "began_after", 0 <= self.began_after <= BEGIN_SECONDS_MOST, said
         accounted = self.ticks_fired + self.ticks_skipped + self.ticks_missed + self.ticks_failed
         said = f"{self.ticks_planned} ticks planned, but {accounted} fired, skipped, missed or failed"
         yield "ticks", accounted == self.ticks_planned, said

@@ -114,8 +114,7 @@ class SlackApi:
                 self._note_fault(call, fault)
                 self._close_gate(call, method, fault)
             case Acceptance.LATE:
-                self._note_fault(call, fault)
-                self._accept_later(call, method, fault)
+                self._accept_later(call, method, fault, self._note_fault(call, fault).seq)
         if call.entry is not None and call.entry.effect is not None:
             await self.hooks.reach(Phase.ACCEPTED, call)
         if fault.hold_s:
@@ -124,8 +123,8 @@ class SlackApi:
             return Silence(is_reset=fault.ending is Ending.RESET)
         return self._answer(body, call.entry, fault, call.bot)
 
-    def _apply(self, call: Call, method: Method, fault: Fault, *, late: bool = False) -> dict[str, Any]:
-        """Do what the call asks for, log it, and return the answer."""
+    def _apply(self, call: Call, method: Method, fault: Fault, late: int | None = None) -> dict[str, Any]:
+        """Do what the call asks for, log it, and return the answer; a `late` one came with that entry."""
         try:
             result = method.run(self._caller(call.bot), call.arguments)
         except RefusedError as refused:
@@ -135,10 +134,10 @@ class SlackApi:
         warnings = (*call.warnings, *result.warnings, *((fault.warning,) if fault.warning else ()))
         return Result(result.answer, warnings).body()
 
-    def _accept_later(self, call: Call, method: Method, fault: Fault) -> None:
+    def _accept_later(self, call: Call, method: Method, fault: Fault, came: int) -> None:
         async def accept() -> None:
             await self._time.hold(fault.late_s)
-            self._apply(call, method, fault, late=True)
+            self._apply(call, method, fault, late=came)
 
         task = asyncio.create_task(accept(), name=f"accept {call.method} late")
         self._late.add(task)
@@ -197,7 +196,7 @@ class SlackApi:
         return self._note(call, str(body.get("error", _NOT_ACCEPTED)), fault)
 
     def _note(
-        self, call: Call, outcome: str, fault: Fault = _NO_FAULT, result: Result | None = None, *, late: bool = False
+        self, call: Call, outcome: str, fault: Fault = _NO_FAULT, result: Result | None = None, late: int | None = None
     ) -> Entry:
         message = None if result is None else result.message
         call.entry = self.log.append(
@@ -212,7 +211,9 @@ class SlackApi:
             metadata=message.content.metadata if message else None,
             token=call.bot.token,
             fault=None if fault is _NO_FAULT else fault.name,
-            late=late,
+            late=late is not None,
+            call=late,
+            span=result.span if result else None,
         )
         return call.entry
 

@@ -16,12 +16,16 @@ Effect = Literal["post", "edit", "delete", "join"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answer of a method that said yes, and what it changed; no effect means that it only read."""
+    """The answer of a method that said yes, and what it changed; no effect means that it only read.
+
+    `span` is what a history showed wholly: the first and the last ts, in microseconds.
+    """
 
     answer: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     effect: Effect | None = None
     message: Message | None = None
+    span: tuple[int, int] | None = None
 
     def body(self) -> dict[str, Any]:
         """Return the answer as Slack words it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -12,7 +11,7 @@ from kizami.sandbox.arguments import Arguments
 from kizami.sandbox.callers import Caller, Result
 from kizami.sandbox.echo import TEAM_ID, shown_channel, shown_message
 from kizami.sandbox.refusals import RefusedError
-from kizami.sandbox.workspace import Channel, Message, instant
+from kizami.sandbox.workspace import Channel, instant
 
 _HISTORY_DEFAULT = 100
 _HISTORY_MAX = 999
@@ -38,7 +37,8 @@ def history(caller: Caller, arguments: Arguments) -> Result:
     caller.require("groups:history" if channel.is_private else "channels:history")
     caller.joined(channel.id)
     limit = _history_limit(caller, arguments)
-    found = list(islice(_wanted(channel, arguments), limit + 1))
+    oldest, latest = _bounds(arguments)
+    found = list(islice((m for m in channel.newest_first() if oldest < instant(m.ts, "") < latest), limit + 1))
     page, has_more = found[:limit], len(found) > limit
     with_payload = arguments.flag("include_all_metadata")
     answer: dict[str, Any] = {
@@ -48,7 +48,8 @@ def history(caller: Caller, arguments: Arguments) -> Result:
     }
     if has_more:
         answer["response_metadata"] = {"next_cursor": _cursor(_MESSAGE_CURSOR, page[-1].ts)}
-    return Result(answer)
+    first = instant(page[-1].ts, "") if has_more else oldest + 1
+    return Result(answer, span=(first, latest - 1))
 
 
 def info(caller: Caller, arguments: Arguments) -> Result:
@@ -115,13 +116,13 @@ def _in_range(limit: int, most: int) -> int:
     return limit
 
 
-def _wanted(channel: Channel, arguments: Arguments) -> Iterator[Message]:
+def _bounds(arguments: Arguments) -> tuple[int, int]:
+    """Return the instants between which, without themselves, a history is asked for."""
     oldest = instant(arguments.text("oldest") or "0", "invalid_ts_oldest")
     latest = instant(arguments.text("latest") or _END_OF_TIME, "invalid_ts_latest")
     if arguments.flag("inclusive"):
         oldest, latest = oldest - 1, latest + 1
-    latest = min(latest, instant(_read_cursor(_MESSAGE_CURSOR, arguments) or _END_OF_TIME, "invalid_cursor"))
-    return (m for m in channel.newest_first() if oldest < instant(m.ts, "") < latest)
+    return oldest, min(latest, instant(_read_cursor(_MESSAGE_CURSOR, arguments) or _END_OF_TIME, "invalid_cursor"))
 
 
 def _cursor(kind: str, position: str) -> str:

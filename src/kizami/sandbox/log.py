@@ -21,7 +21,9 @@ class Entry:
     """One decided call. `outcome` is `ok` or Slack's error, or what was done to the connection instead.
 
     `effect` says what it changed; None is a read or a refusal. `at` is epoch milliseconds. `answered` becomes true when
-    the whole answer was handed to a connection that was still open.
+    the whole answer was handed to a connection that was still open. What is accepted `late` has an entry of its own,
+    with the time of its acceptance; `call` is the number of the entry at which its call came. `span` is of a history:
+    the first and last ts, in microseconds, between which its answer held every message of that moment.
     """
 
     seq: int
@@ -37,6 +39,8 @@ class Entry:
     token: str
     fault: str | None
     late: bool
+    call: int | None = None
+    span: tuple[int, int] | None = None
     answered: bool = False
 
     @property
