@@ -101,6 +101,7 @@ def test_every_error_of_the_package_has_an_exit_code() -> None:
         "store_busy": 4,
         "store_full": 4,
         "store_read_only": 4,
+        "store_slow": 4,
         "store_unclear": 4,
         "store_version": 4,
     }
