@@ -13,28 +13,32 @@ import psycopg
 from kizami.core.errors import StoreUnclearError
 from kizami.store.postgres.connection import Connection, connect, is_lost
 from kizami.store.postgres.faults import may_repeat, needs_new_connection, translate
-from kizami.store.postgres.transaction import PostgresTransaction
+from kizami.store.postgres.transaction import DIALECT, Foreseen, PostgresTransaction, call_of
 from kizami.store.transaction import Moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from kizami.store.postgres.place import Place
+    from kizami.store.statements import Statement
     from kizami.store.transaction import Transaction
 
 T = TypeVar("T")
 TRIES_MAX: Final = 3
 _ASKS_MAX: Final = 20
 _OPENING: Final = """
-{begin};
 SELECT kizami_now() AS now, {transaction_id} AS transaction_id,
   set_config('lock_timeout', '10s', true), set_config('statement_timeout', '30s', true),
   set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)
 """
-_WRITING: Final = _OPENING.format(
-    begin="BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", transaction_id="pg_current_xact_id()::text"
+_WRITING: Final = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+    _OPENING.format(transaction_id="pg_current_xact_id()::text"),
 )
-_READING: Final = _OPENING.format(begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", transaction_id="NULL")
+_READING: Final = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    _OPENING.format(transaction_id="NULL"),
+)
 
 
 class Session:
@@ -44,8 +48,16 @@ class Session:
         self._place = place
         self._connection: Connection | None = None
 
-    def run(self, operation: Callable[[Transaction, Moment], T], *, read_only: bool) -> T:
+    def run(
+        self,
+        operation: Callable[[Transaction, Moment], T],
+        *,
+        read_only: bool,
+        foreseen: Sequence[tuple[Statement, Mapping[str, Any]]] = (),
+    ) -> T:
         """Run an operation in a transaction, again where that is sure to be harmless.
+
+        `foreseen`, the statements that it begins with, are sent on the way of the first one.
 
         A transaction whose connection is lost before its commit was sent has changed nothing; of one that is lost
         during the commit, the database is asked what became of it. Raises StoreError, and what the operation raises.
@@ -53,9 +65,10 @@ class Session:
         for tries in range(1, TRIES_MAX + 1):
             connection = self._connection = self._connection or connect(self._place)
             try:
-                moment, transaction_id = _begin(connection, read_only=read_only)
-                value = operation(PostgresTransaction(connection, moment), moment)
-                if self._commit(connection, transaction_id):
+                moment, transaction_id, answers = _begin(connection, foreseen, read_only=read_only)
+                transaction = PostgresTransaction(connection, moment, answers)
+                value = operation(transaction, moment)
+                if self._commit(transaction, transaction_id):
                     return value
             except psycopg.Error as error:
                 again = self._recover(connection, error)
@@ -75,12 +88,12 @@ class Session:
             self._connection.close()
             self._connection = None
 
-    def _commit(self, connection: Connection, transaction_id: str | None) -> bool:
+    def _commit(self, transaction: PostgresTransaction, transaction_id: str | None) -> bool:
         """Commit; False when the connection was lost and the transaction turned out to be taken back."""
         try:
-            connection.execute("COMMIT", prepare=False)
+            transaction.commit()
         except psycopg.OperationalError as error:
-            if not is_lost(connection) or transaction_id is None:
+            if not is_lost(transaction.connection) or transaction_id is None:
                 raise
             self.close()
             return self._has_committed(transaction_id, error)
@@ -121,11 +134,18 @@ class Session:
             self.close()
 
 
-def _begin(connection: Connection, *, read_only: bool) -> tuple[Moment, str | None]:
-    cursor = connection.execute(_READING if read_only else _WRITING, prepare=False)
-    cursor.nextset()
-    row: Any = cursor.fetchone()
-    return Moment(row["now"], row["now"], ""), row["transaction_id"]
+def _begin(
+    connection: Connection, foreseen: Sequence[tuple[Statement, Mapping[str, Any]]], *, read_only: bool
+) -> tuple[Moment, str | None, Foreseen]:
+    begin, opening = _READING if read_only else _WRITING
+    with connection.pipeline():
+        connection.execute(begin, prepare=False)
+        opened = connection.execute(opening)
+        answers = {
+            call_of(statement, facts): connection.execute(DIALECT[statement], facts) for statement, facts in foreseen
+        }
+    row: Any = opened.fetchone()
+    return Moment(row["now"], row["now"], ""), row["transaction_id"], answers
 
 
 def _status(connection: Connection, transaction_id: str) -> str | None:

@@ -11,7 +11,7 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,13 +21,15 @@ from kizami.store.sqlite.migrate import migrate
 from kizami.store.sqlite.transaction import SqliteTransaction
 from kizami.store.sqlite.write_ahead import empty_log
 from kizami.store.statements import load
-from kizami.store.transaction import Moment, Read, Transaction, Write
+from kizami.store.transaction import Foresight, Joint, Moment, Read, Transaction, Write
 
 if TYPE_CHECKING:
     from kizami.core.times import EpochMs
     from kizami.runtime import Clock
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+Answered = TypeVar("Answered")
 BATCH_MAX: Final = 512
 _SQL: Final = load("database")
 REST_SECONDS: Final = 1.0
@@ -119,6 +121,17 @@ class Database:
     async def write(self, operation: Write[T]) -> T:
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
         return await self._writer.run(operation)
+
+    def gathered(
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+    ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
+        """Return what writes items; all that waits here shares a transaction anyway."""
+        del foresee  # no statement has far to go
+
+        def write(items: Sequence[Item]) -> Awaitable[tuple[Answered, ...]]:
+            return self.write(lambda transaction, moment: tuple(operation(transaction, moment, items)))
+
+        return write
 
     async def read(self, operation: Read[T]) -> T:
         """Run an operation that only reads, on one snapshot."""
