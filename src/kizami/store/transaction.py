@@ -5,7 +5,7 @@ Rooms are written once against this; each store brings the text of the statement
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from kizami.store.statements import Statement
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+Answered = TypeVar("Answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,10 @@ class Transaction(Protocol):
         """Run a named statement with many rows, which are read by place only."""
         ...
 
+    def execute_late(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> None:
+        """Run a statement as `execute_many` does, before the next one or the commit at the latest."""
+        ...
+
     def execute_many(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> int:
         """Run a named statement for each of the rows, whose values it numbers; return how many rows were written."""
         ...
@@ -87,6 +93,11 @@ class Transaction(Protocol):
 
 Write = Callable[[Transaction, Moment], T]
 Read = Callable[[Transaction, Moment], T]
+Joint = Callable[[Transaction, Moment, Sequence[Item]], Sequence[Answered]]
+"""An operation over items of several callers, with an answer for each."""
+
+Foresight = Callable[[Sequence[Item]], Sequence[tuple["Statement", Mapping[str, Any]]]]
+"""Which statements an operation over such items begins with: where the way is long, they are sent together."""
 
 
 class Database(Protocol):
@@ -94,6 +105,12 @@ class Database(Protocol):
 
     async def write(self, operation: Write[T]) -> T:
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
+        ...
+
+    def gathered(
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+    ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
+        """Return what writes items, those of concurrent callers in one transaction, all or none of each caller's."""
         ...
 
     async def read(self, operation: Read[T]) -> T:

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from kizami.core.errors import StoreError
 from kizami.store.looks import LOOK_MS, Looks, too_slow
 from kizami.store.ownership import Ownership
+from kizami.store.postgres.gathering import GATHER_MAX, Gathering
 from kizami.store.postgres.session import Errand, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from kizami.core.times import EpochMs
     from kizami.store.postgres.place import Place
-    from kizami.store.transaction import Read, Write
+    from kizami.store.transaction import Foresight, Joint, Read, Write
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+Answered = TypeVar("Answered")
 WRITERS_MAX: Final = 4
 READERS_MAX: Final = 1
 LOOKERS_MAX: Final = 1
@@ -67,6 +70,19 @@ class Database:
     async def write(self, operation: Write[T]) -> T:
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
         return await asyncio.shield(asyncio.wrap_future(self._submit(operation, Errand.WRITE)))
+
+    def gathered(
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+    ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
+        """Return what writes items, those of concurrent callers in one transaction, all or none of each caller's."""
+        gathering = Gathering(self._lend_writer, operation, foresee)
+
+        async def write(items: Sequence[Item]) -> tuple[Answered, ...]:
+            if len(items) > GATHER_MAX:
+                return await self.write(lambda transaction, moment: tuple(operation(transaction, moment, items)))
+            return await asyncio.shield(asyncio.wrap_future(gathering.submit(items)))
+
+        return write
 
     async def read(self, operation: Read[T]) -> T:
         """Run an operation that only reads, on one snapshot, for the engine; no look is before it."""
@@ -114,10 +130,15 @@ class Database:
         """Call `tell_others` after each change of this process; it may come often, and must return at once."""
         self._tell_others = tell_others
 
+    def _lend_writer(self, work: Callable[[Session], None]) -> None:
+        self._require_open()
+        self.ownership.require()
+        self._lanes[Errand.WRITE].lend(work)
+
     def _submit(self, operation: Write[T], errand: Errand) -> Future[T]:
         self._require_open()
         self.ownership.require()
-        return self._lanes[errand].submit(operation, errand)
+        return self._lanes[errand].lend(lambda session: session.run(operation, errand))
 
     def _require_open(self) -> None:
         if not self._lanes:
@@ -133,17 +154,18 @@ class _Lanes:
         self._sessions: list[Session] = []
         self._threads = ThreadPoolExecutor(size, thread_name_prefix=name)
 
-    def submit(self, operation: Write[T], errand: Errand) -> Future[T]:
-        return self._threads.submit(self._run, operation, errand)
+    def lend(self, work: Callable[[Session], T]) -> Future[T]:
+        """Have a thread work with its session."""
+        return self._threads.submit(self._run, work)
 
     def stop(self) -> None:
         self._threads.shutdown(wait=True)
         for session in self._sessions:
             session.close()
 
-    def _run(self, operation: Write[T], errand: Errand) -> T:
+    def _run(self, work: Callable[[Session], T]) -> T:
         session: Session | None = getattr(self._own, "session", None)
         if session is None:
             session = self._own.session = Session(self._place)
             self._sessions.append(session)
-        return session.run(operation, errand)
+        return work(session)

@@ -102,7 +102,7 @@ class Listener:
             if self._owes.is_set():
                 self._stopped.wait(GATHER_SECONDS)
                 self._owes.clear()
-                connection.execute(f"NOTIFY {CHANNEL}")
+                _notify(connection)
 
     def _wait(self, connection: Connection, seconds: float | None) -> bool:
         """Wait for the database or the bell; True when it was not the bell alone."""
@@ -113,6 +113,15 @@ class Listener:
         if self._bell in ready:
             self._bell.recv(4096)
         return ready != [self._bell]
+
+
+def _notify(connection: Connection) -> None:
+    """Notify the others. A hint needs no disk, and would make the commits of jobs wait for theirs."""
+    with connection.pipeline():
+        connection.execute("BEGIN")
+        connection.execute("SET LOCAL synchronous_commit = off")
+        connection.execute(f"NOTIFY {CHANNEL}")
+        connection.execute("COMMIT")
 
 
 def _is_news(connection: Connection) -> bool:

@@ -15,41 +15,37 @@ from kizami.core.errors import StoreUnclearError
 from kizami.store.looks import LOOK_MS, too_slow
 from kizami.store.postgres.connection import Connection, connect, is_lost
 from kizami.store.postgres.faults import is_ended, may_repeat, needs_new_connection, translate
-from kizami.store.postgres.transaction import PostgresTransaction
+from kizami.store.postgres.transaction import DIALECT, Foreseen, PostgresTransaction, call_of
 from kizami.store.transaction import Moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from kizami.store.postgres.place import Place
+    from kizami.store.statements import Statement
     from kizami.store.transaction import Transaction
 
 T = TypeVar("T")
 TRIES_MAX: Final = 3
 _ASKS_MAX: Final = 20
 _OPENING: Final = """
-{begin};
 SELECT kizami_now() AS now, {transaction_id} AS transaction_id,
   set_config('lock_timeout', '10s', true), set_config('statement_timeout', '{limit_ms}ms', true),
   set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)
 """
 _STATEMENT_MS: Final = 30_000
+_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class Errand(Enum):
-    """What a transaction is for, and the statement that begins it."""
+    """What a transaction is for: the statement that begins it, and the one that opens it."""
 
-    WRITE = _OPENING.format(
-        begin="BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
-        transaction_id="pg_current_xact_id()::text",
-        limit_ms=_STATEMENT_MS,
+    WRITE = (
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+        _OPENING.format(transaction_id="pg_current_xact_id()::text", limit_ms=_STATEMENT_MS),
     )
-    READ = _OPENING.format(
-        begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", transaction_id="NULL", limit_ms=_STATEMENT_MS
-    )
-    LOOK = _OPENING.format(
-        begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", transaction_id="NULL", limit_ms=LOOK_MS
-    )
+    READ = (_SNAPSHOT, _OPENING.format(transaction_id="NULL", limit_ms=_STATEMENT_MS))
+    LOOK = (_SNAPSHOT, _OPENING.format(transaction_id="NULL", limit_ms=LOOK_MS))
 
 
 class Session:
@@ -59,8 +55,15 @@ class Session:
         self._place = place
         self._connection: Connection | None = None
 
-    def run(self, operation: Callable[[Transaction, Moment], T], errand: Errand) -> T:
+    def run(
+        self,
+        operation: Callable[[Transaction, Moment], T],
+        errand: Errand,
+        foreseen: Sequence[tuple[Statement, Mapping[str, Any]]] = (),
+    ) -> T:
         """Run an operation in a transaction, again where that is sure to be harmless.
+
+        `foreseen`, the statements that it begins with, are sent on the way of the first one.
 
         A transaction whose connection is lost before its commit was sent has changed nothing; of one that is lost
         during the commit, the database is asked what became of it. Raises StoreError, and what the operation raises.
@@ -68,9 +71,10 @@ class Session:
         for tries in range(1, TRIES_MAX + 1):
             connection = self._connection = self._connection or connect(self._place)
             try:
-                moment, transaction_id = _begin(connection, errand)
-                value = operation(PostgresTransaction(connection, moment), moment)
-                if self._commit(connection, transaction_id):
+                moment, transaction_id, answers = _begin(connection, errand, foreseen)
+                transaction = PostgresTransaction(connection, moment, answers)
+                value = operation(transaction, moment)
+                if self._commit(transaction, transaction_id):
                     return value
             except psycopg.Error as error:
                 again = self._recover(connection, error)
@@ -92,12 +96,12 @@ class Session:
             self._connection.close()
             self._connection = None
 
-    def _commit(self, connection: Connection, transaction_id: str | None) -> bool:
+    def _commit(self, transaction: PostgresTransaction, transaction_id: str | None) -> bool:
         """Commit; False when the connection was lost and the transaction turned out to be taken back."""
         try:
-            connection.execute("COMMIT", prepare=False)
+            transaction.commit()
         except psycopg.OperationalError as error:
-            if not is_lost(connection) or transaction_id is None:
+            if not is_lost(transaction.connection) or transaction_id is None:
                 raise
             self.close()
             return self._has_committed(transaction_id, error)
@@ -138,11 +142,18 @@ class Session:
             self.close()
 
 
-def _begin(connection: Connection, errand: Errand) -> tuple[Moment, str | None]:
-    cursor = connection.execute(errand.value, prepare=False)
-    cursor.nextset()
-    row: Any = cursor.fetchone()
-    return Moment(row["now"], row["now"], ""), row["transaction_id"]
+def _begin(
+    connection: Connection, errand: Errand, foreseen: Sequence[tuple[Statement, Mapping[str, Any]]]
+) -> tuple[Moment, str | None, Foreseen]:
+    begin, opening = errand.value
+    with connection.pipeline():
+        connection.execute(begin, prepare=False)
+        opened = connection.execute(opening)
+        answers = {
+            call_of(statement, facts): connection.execute(DIALECT[statement], facts) for statement, facts in foreseen
+        }
+    row: Any = opened.fetchone()
+    return Moment(row["now"], row["now"], ""), row["transaction_id"], answers
 
 
 def _status(connection: Connection, transaction_id: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg.rows import tuple_row
 
 from kizami.core.storable import require_storable
+from kizami.store.postgres.arrays import literal
 from kizami.store.statements import Dialect
 
 if TYPE_CHECKING:
@@ -27,25 +28,35 @@ def compiled(text: str) -> str:
     return _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
 
 
+Call = tuple["Statement", tuple[tuple[str, Any], ...]]
+Foreseen = dict[Call, "Cursor[Row]"]
+"""Answers of statements that were sent ahead, each for its first run."""
+
 DIALECT: Final = Dialect("kizami.store.postgres", compiled)
 
 
 class PostgresTransaction:
     """The transaction that the connection is in."""
 
-    __slots__ = ("_time", "connection")
+    __slots__ = ("_foreseen", "_late", "_time", "connection")
 
-    def __init__(self, connection: Connection, moment: Moment) -> None:
+    def __init__(self, connection: Connection, moment: Moment, foreseen: Foreseen) -> None:
         self.connection = connection
         self._time = {"now": moment.now}
+        self._foreseen = foreseen
+        self._late: list[tuple[str, dict[str, Any]]] = []
 
     def execute(self, statement: Statement, facts: Mapping[str, Any], /, **pieces: str) -> Cursor[Row]:
         """Run a named statement. Raises InvalidInputError and psycopg.Error."""
+        if self._foreseen and (found := self._foreseen.pop(call_of(statement, facts), None)) is not None:
+            return found
         require_storable(facts)
+        self._catch_up()
         return self.connection.execute(DIALECT.text(statement, pieces), {**self._time, **facts})
 
     def tuples(self, statement: Statement, facts: Mapping[str, Any], /) -> Cursor[tuple[Any, ...]]:
         """Run a named statement whose rows are read by place. Raises psycopg.Error."""
+        self._catch_up()
         cursor = self.connection.cursor(row_factory=tuple_row)
         return cursor.execute(DIALECT[statement], {**self._time, **facts})
 
@@ -53,5 +64,33 @@ class PostgresTransaction:
         """Run a statement once for all rows: it unnests their columns, :c1 and so on. Raises psycopg.Error."""
         if not rows:
             return 0
-        columns = {f"c{number}": list(column) for number, column in enumerate(zip(*rows, strict=True), start=1)}
-        return self.connection.execute(DIALECT[statement], self._time | columns).rowcount
+        self._catch_up()
+        return self.connection.execute(DIALECT[statement], self._time | _columns(rows)).rowcount
+
+    def execute_late(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> None:
+        """Run a statement once for all rows, on the way to the commit."""
+        if rows:
+            self._late.append((DIALECT[statement], self._time | _columns(rows)))
+
+    def commit(self) -> None:
+        """Send what was left for the end, and the commit. Raises psycopg.Error."""
+        if not self._late:
+            self.connection.execute("COMMIT", prepare=False)
+            return
+        with self.connection.pipeline():
+            self._catch_up()
+            self.connection.execute("COMMIT", prepare=False)
+
+    def _catch_up(self) -> None:
+        late, self._late = self._late, []
+        for text, facts in late:
+            self.connection.execute(text, facts)
+
+
+def call_of(statement: Statement, facts: Mapping[str, Any]) -> Call:
+    """Return what tells one run of a statement from another."""
+    return statement, tuple(facts.items())
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> dict[str, str]:
+    return {f"c{number}": literal(column) for number, column in enumerate(zip(*rows, strict=True), start=1)}

@@ -45,7 +45,7 @@ class Tally:
 
     def write(self, transaction: Transaction) -> None:
         """Add what moved to the stored counts."""
-        transaction.execute_many(_COUNT, [(*at, count) for at, count in self._moved.items() if count])
+        transaction.execute_late(_COUNT, [(*at, count) for at, count in self._moved.items() if count])
 
 
 def place_of(row: Row) -> Place:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kizami.core.options import JobOptions
     from kizami.core.policy import Policy
     from kizami.store.protocol import Binding, NewJob
+    from kizami.store.statements import Statement
     from kizami.store.transaction import Moment, Transaction
 
 SQL: Final = load("jobs")
@@ -52,7 +53,7 @@ class Home:
 
 
 def _stored_home(transaction: Transaction, app: str, name: str) -> Home | None:
-    rows = transaction.execute(SQL["home"], {"app": app, "name": name}).fetchall()
+    rows = transaction.execute(*_asking_home(app, name)).fetchall()
     if not rows:
         return None
     keys = {row["shard"]: row["shard_key"] for row in rows}
@@ -88,6 +89,20 @@ def insert_job(transaction: Transaction, moment: Moment, job: NewJob) -> tuple[E
     return answer, None if answer.existing else insert.first_key
 
 
+def foresee(jobs: Sequence[NewJob]) -> list[tuple[Statement, dict[str, Any]]]:
+    """Return the statements with which adding these jobs begins."""
+    homes = dict.fromkeys((job.app, job.binding) for job in jobs)
+    return [_taking_keys(jobs), *(_asking_home(app, name) for app, name in homes)] if jobs else []
+
+
+def _taking_keys(jobs: Sequence[NewJob]) -> tuple[Statement, dict[str, Any]]:
+    return SQL["take_keys"], {"count": len(jobs)}
+
+
+def _asking_home(app: str, name: str) -> tuple[Statement, dict[str, Any]]:
+    return SQL["home"], {"app": app, "name": name}
+
+
 class _Mould(NamedTuple):
     """What jobs of one binding with the same options have in common: in bulk, most of a row."""
 
@@ -111,17 +126,17 @@ class _Insert:
         """Add them."""
         if not jobs:
             return []
-        ranges = self._transaction.execute(SQL["take_keys"], {"count": len(jobs)}).fetchall()
+        ranges = self._transaction.execute(*_taking_keys(jobs)).fetchall()
         keys = [key for first, last in ranges for key in range(first, last + 1)]
         self.first_key = keys[0]
         answers: list[Enqueued] = []
         rows: list[_Row] = []
-        for key, job in zip(keys, jobs, strict=True):
+        found = self._reserved(jobs)
+        for at, (key, job) in enumerate(zip(keys, jobs, strict=True)):
             mould = self._mould(job)
-            found = None if job.options.unique_key is None else self._reserve(mould, job)
-            if found is None:
+            if at not in found:
                 rows.append(self._row(key, mould, job))
-            answers.append(found or Enqueued(mould.prefix + job.local_id))
+            answers.append(found.get(at) or Enqueued(mould.prefix + job.local_id))
         refused = self._write(rows)
         for at, key in enumerate(keys):
             if key in refused:
@@ -156,6 +171,16 @@ class _Insert:
             return (key, mould.shard_key, job.local_id, *middle, "", 0, 0, "", job.payload)
         made_by = (origin.schedule, origin.scheduled_at, int(origin.manual), origin.lease or "")
         return (key, mould.shard_key, job.local_id, *middle, *made_by, job.payload)
+
+    def _reserved(self, jobs: Sequence[NewJob]) -> dict[int, Enqueued]:
+        """Reserve the unique_keys, in one order for all calls, so that no two wait for each other; return who lost."""
+        order = sorted(
+            (self._mould(job).shard_key, job.options.unique_key, at)
+            for at, job in enumerate(jobs)
+            if job.options.unique_key is not None
+        )
+        held = ((at, self._reserve(self._mould(jobs[at]), jobs[at])) for _, _, at in order)
+        return {at: answer for at, answer in held if answer is not None}
 
     def _reserve(self, mould: _Mould, job: NewJob) -> Enqueued | None:
         """Reserve the job's unique_key, or answer with the job that has it."""

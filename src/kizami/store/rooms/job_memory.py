@@ -16,8 +16,8 @@ _AT_LEAST_ONCE: Final = "at-least-once"
 class ClaimMemory:
     """The first claims of at-least-once jobs: their shard and concurrency_key, which never change.
 
-    Only a shortcut: what is forgotten is read, and every write still carries its claim number. Only the writer's
-    thread touches it.
+    Only a shortcut: what is forgotten is read, and every write still carries its claim number. Each step
+    is one operation on a dict, so any thread may take it.
     """
 
     def __init__(self) -> None:

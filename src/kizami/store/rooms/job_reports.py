@@ -24,40 +24,34 @@ SQL: Final = load("jobs")
 _Row = tuple[Any, ...]
 
 
-def record(
-    transaction: Transaction, moment: Moment, reports: Sequence[Report], memory: ClaimMemory
-) -> tuple[bool, ...]:
-    """Move the jobs where the reports say; False for each whose claim number is no longer current."""
+class NotFirstTriesError(Exception):
+    """Some of these reports don't complete a first try: the transaction is to be taken back, and each be looked at."""
+
+
+def first_tries(reports: Sequence[Report], memory: ClaimMemory) -> list[tuple[int, str | None]] | None:
+    """Return shard and concurrency_key of each report's job; None unless all of them seem to complete first tries."""
     known = [memory.forget(report) for report in reports]
-    if all(known) and _complete_first_tries(transaction, moment, reports, known):
-        return (True,) * len(reports)
-    return _record_each(transaction, moment, reports)
+    homes = [home for home in known if home is not None]
+    return homes if len(homes) == len(reports) else None
 
 
-def _complete_first_tries(
-    transaction: Transaction,
-    moment: Moment,
-    reports: Sequence[Report],
-    known: Sequence[tuple[int, str | None] | None],
-) -> bool:
-    """Complete a batch of first tries by one statement; False, and nothing changed, unless all of them are."""
+def complete_first_tries(
+    transaction: Transaction, moment: Moment, reports: Sequence[Report], homes: Sequence[tuple[int, str | None]]
+) -> tuple[bool, ...]:
+    """Complete a batch of first tries by one statement. Raises NotFirstTriesError unless all of them are."""
     ends = [(moment.now, report.result or "", report.result_note or "", report.key) for report in reports]
-    transaction.execute(SQL["set_savepoint"], {})
-    landed = transaction.execute_many(SQL["complete_first_try"], ends) == len(ends)
-    if not landed:
-        transaction.execute(SQL["back_to_savepoint"], {})
-    transaction.execute(SQL["release_savepoint"], {})
-    if landed:
-        tally = Tally()
-        homes = [home for home in known if home is not None]
-        for shard_key, count in Counter(shard_key for shard_key, _ in homes).items():
-            tally.move(shard_key, QUEUED, COMPLETED, count)
-        unblock(transaction, tally, [(shard_key, key) for shard_key, key in homes if key is not None])
-        tally.write(transaction)
-    return landed
+    if transaction.execute_many(SQL["complete_first_try"], ends) != len(ends):
+        raise NotFirstTriesError
+    tally = Tally()
+    for shard_key, count in Counter(shard_key for shard_key, _ in homes).items():
+        tally.move(shard_key, QUEUED, COMPLETED, count)
+    unblock(transaction, tally, [(shard_key, key) for shard_key, key in homes if key is not None])
+    tally.write(transaction)
+    return (True,) * len(reports)
 
 
-def _record_each(transaction: Transaction, moment: Moment, reports: Sequence[Report]) -> tuple[bool, ...]:
+def record(transaction: Transaction, moment: Moment, reports: Sequence[Report]) -> tuple[bool, ...]:
+    """Move the jobs where the reports say; False for each whose claim number is no longer current."""
     answers: list[bool] = []
     wave: dict[int, Report] = {}
     for report in reports:

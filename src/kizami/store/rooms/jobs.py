@@ -52,12 +52,11 @@ class JobRoom:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._memory = ClaimMemory()
+        self._add = database.gathered(job_insert.insert_jobs, job_insert.foresee)
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Add jobs in order, all or none."""
-        answers = await self._database.write(
-            lambda transaction, moment: tuple(job_insert.insert_jobs(transaction, moment, jobs)),
-        )
+        answers = await self._add(jobs)
         self._database.announce()
         return answers
 
@@ -93,12 +92,23 @@ class JobRoom:
 
     async def report(self, reports: Sequence[Report]) -> tuple[bool, ...]:
         """Record outcomes, each fenced by its claim number."""
-        answers = await self._database.write(
-            lambda transaction, moment: job_reports.record(transaction, moment, reports, self._memory),
-        )
+        answers = await self._recorded(reports)
         if any(report.state is JobState.SCHEDULED for report in reports):
             self._database.announce()
         return answers
+
+    async def _recorded(self, reports: Sequence[Report]) -> tuple[bool, ...]:
+        homes = job_reports.first_tries(reports, self._memory)
+        if homes:
+            try:
+                return await self._database.write(
+                    lambda transaction, moment: job_reports.complete_first_tries(transaction, moment, reports, homes),
+                )
+            except job_reports.NotFirstTriesError:
+                pass
+        return await self._database.write(
+            lambda transaction, moment: job_reports.record(transaction, moment, reports),
+        )
 
     async def heartbeat(self, heartbeats: Sequence[Heartbeat]) -> tuple[bool, ...]:
         """Record signs of life."""

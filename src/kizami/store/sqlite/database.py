@@ -21,13 +21,15 @@ from kizami.store.statements import load
 from kizami.store.transaction import Moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from kizami.core.times import EpochMs
     from kizami.runtime import Clock
-    from kizami.store.transaction import Read, Write
+    from kizami.store.transaction import Foresight, Joint, Read, Write
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+Answered = TypeVar("Answered")
 _SQL: Final = load("database")
 
 
@@ -119,6 +121,17 @@ class Database:
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
         self.ownership.require()
         return await self._writer.run(operation)
+
+    def gathered(
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+    ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
+        """Return what writes items; all that waits here shares a transaction anyway."""
+        del foresee  # no statement has far to go
+
+        def write(items: Sequence[Item]) -> Awaitable[tuple[Answered, ...]]:
+            return self.write(lambda transaction, moment: tuple(operation(transaction, moment, items)))
+
+        return write
 
     async def read(self, operation: Read[T]) -> T:
         """Run an operation that only reads, on one snapshot, for the engine; no look is before it."""

@@ -37,6 +37,10 @@ class SqliteTransaction:
         cursor.row_factory = None
         return cursor.execute(DIALECT[statement], {**self._time, **facts})
 
+    def execute_late(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> None:
+        """Run a statement for each row, at once: there is no way to save. Raises sqlite3.Error."""
+        self.connection.executemany(DIALECT[statement], rows)
+
     def execute_many(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> int:
         """Run a statement for each row. Raises sqlite3.Error."""
         return self.connection.executemany(DIALECT[statement], rows).rowcount

@@ -6,13 +6,15 @@ WHERE b.app = :app AND b.name = :name
 
 -- name: take_keys
 -- Keys for `count` new jobs, in ranges from first to last: the instant, and a number of the sequence's last 20 bits. When
--- these start again at 0 in the middle of a call, the instant counts on, so that its keys grow.
+-- these start again at 0 in the middle of a call, the instant counts on, so that its keys grow. It is sent before the
+-- transaction's own instant is known.
 SELECT key AS first, key AS last FROM (
-  SELECT ((:now + (number >> 20) - (min(number) OVER () >> 20)) << 20) | (number & 1048575) AS key
+  SELECT (((SELECT kizami_now()) + (number >> 20) - (min(number) OVER () >> 20)) << 20) | (number & 1048575) AS key
   FROM (SELECT nextval('kizami_job_numbers') AS number FROM generate_series(1, :count)) AS numbers
 ) AS keys ORDER BY key
 
 -- name: insert
+-- In one order for all calls: of two with the same jobs, one waits for the other and not each for the other.
 INSERT INTO kizami_jobs (
   key, shard_key, local_id, state, pile, priority, rank, order_key, due_at, first_due_at, concurrency_key, unique_key,
   partition_key, attempts_allowed, max_attempts, guarantee, timeout_ms, backoff, schedule, scheduled_at, manual, lease,
@@ -25,6 +27,7 @@ FROM unnest(
   :c9::bigint[], :c10::text[], :c11::text[], :c12::text[], :c13::bigint[], :c14::text[], :c15::bigint[], :c16::text[],
   :c17::text[], :c18::bigint[], :c19::bigint[], :c20::text[], :c21::text[]
 ) AS r (c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20, c21)
+ORDER BY c2, c3, c1
 ON CONFLICT (shard_key, local_id) DO NOTHING
 
 -- name: not_inserted
@@ -338,12 +341,3 @@ SELECT {column}, key FROM kizami_jobs WHERE {where} ORDER BY {order} LIMIT :limi
 
 -- name: count_walk
 SELECT count(*) FROM (SELECT key FROM kizami_jobs WHERE {where} LIMIT :limit) AS walked
-
--- name: set_savepoint
-SAVEPOINT first_tries
-
--- name: back_to_savepoint
-ROLLBACK TO first_tries
-
--- name: release_savepoint
-RELEASE first_tries

@@ -308,12 +308,3 @@ SELECT {column}, key FROM kizami_jobs INDEXED BY {index} WHERE {where} ORDER BY 
 
 -- name: count_walk
 SELECT count(*) FROM (SELECT key FROM kizami_jobs INDEXED BY {index} WHERE {where} LIMIT :limit)
-
--- name: set_savepoint
-SAVEPOINT first_tries
-
--- name: back_to_savepoint
-ROLLBACK TO first_tries
-
--- name: release_savepoint
-RELEASE first_tries
