@@ -96,7 +96,7 @@ def project(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 def test_the_drawn_lines_reach_every_command() -> None:
     assert {words[0] for words in COMMANDS} == {
-        *("run", "check", "tick", "sandbox", "mirror", "demo", "schedules", "jobs", "deliveries", "migrate"),
+        *("run", "check", "tick", "sandbox", "mirror", "demo", "schedules", "jobs", "deliveries", "boards", "migrate"),
     }
 
 

@@ -115,7 +115,7 @@ def test_other_clocks_and_people_fire_nothing_through_an_old_process(caplog: pyt
         deployment.run_for(MINUTE)
         wait = deployment.world.wait
         assert wait(old.schedules.trigger(EVERY)).outcome is FireOutcome.SUPERSEDED
-        assert "superseded by a newer definition" in caplog.messages[-1]
+        assert "version 2 is stored, which is not this code" in caplog.messages[-1]
         with pytest.raises(NotFoundError):
             wait(old.schedules.trigger(SOME))
         assert wait(new.schedules.trigger(EVERY)).outcome is FireOutcome.FIRED

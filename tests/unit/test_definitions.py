@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kizami import Backoff, Kizami, Performer, Window
+from kizami import Backoff, Kizami, Performer, Tick, Window
 from kizami.core.errors import DefinitionError, UnsupportedError
 
 
@@ -162,3 +162,14 @@ def test_a_refused_definition_leaves_nothing_behind() -> None:
 def test_two_apps_in_one_process_share_nothing() -> None:
     (first, _), (second, _) = made(), made()
     assert first.performers["pack"] is not second.performers["pack"]
+
+
+def test_the_schedule_decorator_without_parentheses_is_refused() -> None:
+    """It would take the function for the name, and define nothing."""
+    app = Kizami("shop")
+
+    def report(tick: Tick) -> None: ...
+
+    with pytest.raises(DefinitionError, match="for a name") as caught:
+        app.scheduled(report)  # type: ignore[arg-type]  # the mistake
+    assert "@app.scheduled(" in str(caught.value.remedy)

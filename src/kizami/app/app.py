@@ -192,7 +192,13 @@ class Kizami:
     def scheduled(
         self, name: str, *, cron: str | Iterable[str] | None = None, every: timedelta | None = None, **more: Any
     ) -> Callable[[Callable[..., Any]], Performer[None, Any]]:
-        """Register a function as performer and schedule in one; it may take a Tick and a JobContext."""
+        """Register a function as performer and schedule in one; it may take a Tick and a JobContext.
+
+        Raises DefinitionError, also for the decorator without its parentheses: it would define nothing.
+        """
+        if callable(name):
+            remedy = 'Write @app.scheduled("name", cron="0 9 * * *"), or with every=.'
+            raise DefinitionError(f"@app.scheduled has {name!r} for a name.", remedy=remedy, field="name")
 
         def decorate(function: Callable[..., Any]) -> Performer[None, Any]:
             performer = self._add_performer(function, None, {})
