@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from kizami.engine.context import LeaseLost
 from kizami.runtime import SystemEntropy
 from kizami.sandbox.faults import Fault
 from kizami.slack import UserTableError
+from kizami.slack.row_tokens import RowToken
 from kizami.slack.user_table_rows import UserRows
 from kizami.store.protocol import Delivery, LeaseFence
+from tests.conformance.mirror_store import mirror_store
 from tests.simulation.mirror_world import APP, World, mirror_world
 from tests.simulation.user_tables import CLAIMS, PLACE, Orders, orders_on
 
@@ -79,7 +82,7 @@ async def test_a_claim_of_somebody_else_holds_until_it_expires_by_the_databases_
     orders.add(1)
     rows = UserRows(create_engine(orders.url, poolclass=NullPool), orders.queue(world, **CLAIMS).names)
     await rows.look()
-    assert await rows.claim((1,), "theirs", 300_000)
+    assert await rows.claim((1,), RowToken("theirs00", "f" * 32), 300_000)
     world.clock.move(365 * 86_400_000)
     queue = orders.queue(world, due=None, **CLAIMS)
     assert (await queue.deliver()).delivered == 0
@@ -260,3 +263,41 @@ async def test_a_database_out_of_reach_stops_neither_the_start_nor_anything_but_
     with pytest.raises(UserTableError, match="What it owes is still owed"):
         await queue.deliver()
     assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize("lost", [Fault.answer_lost(), Fault.never_accepted()], ids=["accepted", "never accepted"])
+async def test_a_row_in_doubt_keeps_its_claim_and_another_database_looks_before_it_posts(
+    world: World, orders: Orders, tmp_path: Path, lost: Fault
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    orders.add(1)
+    world.sandbox.faults.fail_next(POST, lost)
+    assert (await orders.queue(world, **CLAIMS).deliver()).in_doubt == 1
+    assert orders.column("claim_token") != [None]
+    async with mirror_store(other, world.clock) as second:
+        world.store = second
+        world.enter_job()
+        report = await orders.queue(world, **CLAIMS).deliver()
+        assert (report.delivered, report.adopted) == (0, 0)
+        orders.run("UPDATE orders SET claim_expires = 0")
+        world.clock.move(60_000)
+        report = await orders.queue(world, **CLAIMS).deliver()
+    assert report.delivered + report.adopted == 1
+    assert world.posted() == ["order 1"]
+    assert orders.column("claim_token") == [None]
+
+
+async def test_a_row_is_posted_as_it_is_when_claimed_and_not_when_it_is_due_no_longer(
+    world: World, orders: Orders
+) -> None:
+    orders.add(1, 2, 3)
+
+    async def meanwhile(phase: str, item: str) -> None:
+        if (phase, item) == ("between_items", "1"):
+            orders.run("UPDATE orders SET name = 'corrected' WHERE id = 2")
+            orders.run("UPDATE orders SET due_on = :day WHERE id = 3", day=orders.day(date(2026, 6, 30)))
+
+    world.slack.on_phase = meanwhile
+    assert (await orders.queue(world).deliver()).delivered == 2
+    assert world.posted() == ["order 1", "corrected"]

@@ -78,7 +78,7 @@ class ClaimedDelivery:
         if not self._round.settings.lookup:
             self._say_posted_again("look-ups are off")
             return True
-        looked = await self._round.history.find(self._job, self._key, self._claim.unsettled, since)
+        looked = await self._round.history.find(self._job, self._key, self._claim.unsettled, since, self._claim.lineage)
         match looked.finding:
             case Finding.FOUND:
                 await self._adopt(looked)
@@ -95,6 +95,7 @@ class ClaimedDelivery:
 
     def _say_posted_again(self, why: str) -> None:
         self._note = f"posted again after a lost answer, because {why}; a duplicate is possible"
+        self._report.possible_duplicates += 1
         log.warning("%s is posted again after a lost answer, because %s: a duplicate is possible", self._delivery, why)
 
     async def _adopt(self, looked: LookedUp) -> None:
@@ -124,6 +125,7 @@ class ClaimedDelivery:
                 self._key,
                 intent.attempt,
                 self._claim.item,
+                self._claim.lineage,
             )
         except LeaseLost:
             await self._store.settle(self._job.app, self._claim, intent, "not sent: the lease was lost")

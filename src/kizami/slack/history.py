@@ -54,7 +54,8 @@ _UNREADABLE: Final = frozenset(
 )
 
 Key = tuple[str, int]
-"""A delivery id and an attempt."""
+"""A delivery id and an attempt, or the lineage of a row of a shared table and LINEAGE."""
+LINEAGE: Final = -1
 
 
 class Finding(StrEnum):
@@ -85,8 +86,10 @@ class _Wanted:
     last_at: EpochMs | None
 
     @classmethod
-    def of(cls, delivery: str, intents: Sequence[Intent]) -> _Wanted:
+    def of(cls, delivery: str, intents: Sequence[Intent], lineage: str | None) -> _Wanted:
         keys = frozenset((delivery, intent.attempt) for intent in intents)
+        if lineage is not None:
+            keys |= {(lineage, LINEAGE)}
         times = [intent.slack_at for intent in intents if intent.slack_at is not None]
         if len(times) < len(intents):
             return cls(keys, 0, None)
@@ -142,14 +145,19 @@ class History:
         return self._trouble is not None and self._trouble.finding is Finding.INCOMPLETE
 
     async def find(
-        self, job: JobContext, delivery: str, intents: Sequence[Intent], since: EpochMs | None = None
+        self,
+        job: JobContext,
+        delivery: str,
+        intents: Sequence[Intent],
+        since: EpochMs | None = None,
+        lineage: str | None = None,
     ) -> LookedUp:
         """Look for the message of one of these attempts; `since` (Slack's time) lets one reading serve older ones too.
 
         ABSENT is the answer only when a complete reading would have shown it.
         """
         async with self._one_at_a_time:
-            wanted = _Wanted.of(delivery, intents)
+            wanted = _Wanted.of(delivery, intents, lineage)
             since = min(wanted.first_at, wanted.first_at if since is None else since)
             found = self._known(wanted)
             if found is None and not self._tells_of(wanted):
@@ -176,7 +184,7 @@ class History:
 
     def _known(self, wanted: _Wanted) -> LookedUp | None:
         found = self._reading.found if self._reading else {}
-        copies = sorted((ts for key in wanted.keys for ts in found.get(key, ())), key=_order)
+        copies = sorted({ts for key in wanted.keys for ts in found.get(key, ())}, key=_order)
         return LookedUp(Finding.FOUND, Posted(self._channel, copies[0]), len(copies)) if copies else None
 
     def _tells_of(self, wanted: _Wanted) -> bool:
@@ -230,9 +238,13 @@ class History:
         if not us.wrote(message):
             log.warning("%s: message %s carries the mark of %s, but isn't ours", self._channel, ts, delivery)
             return
-        copies = reading.found.setdefault((delivery, int(str(attempt))), [])
-        if ts not in copies:
-            copies.append(ts)
+        keys, lineage = [(delivery, int(str(attempt)))], payload.get("lineage")
+        if isinstance(lineage, str):
+            keys.append((lineage, LINEAGE))
+        for key in keys:
+            copies = reading.found.setdefault(key, [])
+            if ts not in copies:
+                copies.append(ts)
 
 
 def _trouble(error: SlackError) -> LookedUp:

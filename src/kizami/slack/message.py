@@ -69,6 +69,10 @@ def from_json(stored: str) -> Message:
     return Message(content["text"], tuple(content.get("blocks") or ()))
 
 
-def metadata(delivery: str, attempt: int) -> dict[str, Any]:
-    """Return what makes a message findable again: its delivery id and attempt. Every member can read it."""
-    return {"event_type": EVENT_TYPE, "event_payload": {"delivery": delivery, "attempt": attempt}}
+def metadata(delivery: str, attempt: int, lineage: str | None = None) -> dict[str, Any]:
+    """Return what makes a message findable again: its delivery id and attempt. Every member can read it.
+
+    `lineage` finds it for those who share a table and not the delivery ids.
+    """
+    shared = {} if lineage is None else {"lineage": lineage}
+    return {"event_type": EVENT_TYPE, "event_payload": {"delivery": delivery, "attempt": attempt, **shared}}

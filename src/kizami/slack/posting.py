@@ -30,9 +30,11 @@ class Posted:
     warnings: tuple[str, ...] = ()
 
 
-async def post(slack: Slack, channel: str, message: Message, delivery: str, attempt: int, item: str) -> Posted:
+async def post(
+    slack: Slack, channel: str, message: Message, delivery: str, attempt: int, item: str, lineage: str | None = None
+) -> Posted:
     """Post a message once, announcing both phases. Raises SlackError; Unclear is never repeated in here."""
-    arguments = message.arguments(channel) | {"metadata": metadata(delivery, attempt)}
+    arguments = message.arguments(channel) | {"metadata": metadata(delivery, attempt, lineage)}
     await slack.announce("before_send", item)
     body = await slack.call(POST, arguments, POSTING, gate_channel=channel, needs="ts")
     await slack.announce("answered", item)

@@ -8,12 +8,13 @@ the next deliver understands: a claim that expires, an intent that is looked up,
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from kizami.slack.posting import CLAIM_MS, Posted
+from kizami.slack.row_tokens import TAG_LENGTH, RowToken, lineage_of
 from kizami.slack.user_table_names import UserTableError
-from kizami.store.protocol.deliveries import FIRST, NewDelivery, OwedDelivery
+from kizami.store.protocol.deliveries import FIRST, Intent, NewDelivery, OwedDelivery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kizami.slack.message import Message
     from kizami.slack.user_table_names import Days
     from kizami.slack.user_table_rows import OwedRow, UserRows
-    from kizami.store.protocol import Delivery, DeliveryClaim, Intent, LeaseFence
+    from kizami.store.protocol import Delivery, DeliveryClaim, LeaseFence
 
 log = logging.getLogger("kizami.slack.deliveries")
 
@@ -33,6 +34,8 @@ MARKER_WAITS_S: Final = (0.5, 1.0)
 _GONE: Final = "its row is gone"
 _OLD: Final = "set aside for its age"
 _OUTSTANDING_MAX: Final = 100
+_INHERITED: Final = 0
+"""The attempt that stands for those of another claim, whose token was still in the table."""
 _ITEM_MAX: Final = 200
 
 
@@ -44,6 +47,15 @@ class TableMemory:
     """Messages whose marker couldn't be written, because the table was out of reach."""
     old: int = 0
     """How many rows were too old when last seen, so that each is told once."""
+
+
+@dataclass(slots=True)
+class HeldRow:
+    """A row that is claimed in the table; `doubts` are the attempts at it whose outcome isn't known."""
+
+    token: str
+    row: OwedRow
+    doubts: set[int]
 
 
 @dataclass(slots=True)
@@ -68,6 +80,7 @@ class TableQueue:
         days: Days,
         render: Callable[[OwedRow], Message],
         memory: TableMemory,
+        database_id: str,
     ) -> None:
         self._job = job
         self._store = job.store.deliveries
@@ -77,6 +90,8 @@ class TableQueue:
         self._days = days
         self._render = render
         self._memory = memory
+        self._tag = database_id[:TAG_LENGTH]
+        self._held: dict[str, HeldRow] = {}
         self._last: OwedRow | None = None
         self._new: dict[str, NewDelivery] = {}
         self._known: dict[str, Delivery] = {}
@@ -104,7 +119,7 @@ class TableQueue:
                 self._memory.accepted.pop(item, None)
             return
         try:
-            if not await self._rows.claim(self._rows.key_of(item), claim.token, CLAIM_MS):
+            if await self._hold(claim, None) is None:
                 self._memory.accepted.pop(item, None)  # marked, gone or taken: the look-up and the table know more
             elif await self.mark(self._job.app, claim, posted.channel, posted.ts, "marked late", None):
                 self.counts.adopted += 1
@@ -165,7 +180,7 @@ class TableQueue:
         """
         if after == FIRST:
             self._last = None
-        while page := await self._rows.page(self._days, self._last, limit):
+        while page := await self._rows.page(self._days, self._last, limit, self._tag):
             self._last = page[-1]
             kept = await self._kept(app, page)
             if kept or len(page) < limit:
@@ -227,25 +242,66 @@ class TableQueue:
         )
         if claim is None:
             return None
-        is_ours = False
+        found: DeliveryClaim | None = None
         try:
-            is_ours = await self._rows.claim(self._rows.key_of(item), token, expires_ms)
-            if not is_ours:
+            held = await self._hold(claim, self._days)
+            if held is not None:
+                found = await self._as_it_is_now(app, claim, held, worker_id, fence)
+            else:
                 marker = (await self._rows.markers([item])).get(item)
                 if marker is not None:
                     await self._settle(self._job.app, claim, self._channel, marker, None)
         finally:
-            if not is_ours:  # after a marker this touches nothing
-                await self._store.hand_back(app, claim, None)
-        return claim if is_ours else None
+            if found is None:  # after a marker this touches nothing
+                await self.hand_back(app, claim, None)
+        return found
+
+    async def _hold(self, claim: DeliveryClaim, days: Days | None) -> HeldRow | None:
+        """Claim the row in the table."""
+        key = self._rows.key_of(claim.item)
+        claimed = await self._rows.claim(key, RowToken(self._tag, claim.token), claim.expires_ms, days)
+        if claimed is None:
+            return None
+        doubts = {intent.attempt for intent in claim.unsettled}
+        held = self._held[claim.item] = HeldRow(claimed.token, claimed.row, doubts)
+        if claimed.before is not None:
+            held.doubts.add(_INHERITED)
+        return held
+
+    async def _as_it_is_now(
+        self, app: str, claim: DeliveryClaim, held: HeldRow, worker_id: str, fence: LeaseFence | None
+    ) -> DeliveryClaim | None:
+        """Return the claim with what the row says now, which may be another text than when the page was read."""
+        new = self._rendered(held.row)
+        if new is None:
+            return None
+        if new != self._new[claim.item]:
+            self._new[claim.item] = new
+            again = await self._store.claim_owed_elsewhere(
+                app, new, claim.token, claim.expires_ms, worker_id, fence, retry_refused=self._may_retry(claim.item)
+            )
+            if again is None:
+                return None
+            claim = again
+        lineage = lineage_of(held.token)
+        inherited = (Intent(_INHERITED, self._place, 0),) if _INHERITED in held.doubts else ()
+        return replace(claim, lineage=lineage, unsettled=(*claim.unsettled, *inherited))
 
     async def intend(
         self, app: str, claim: DeliveryClaim, fence: LeaseFence | None, slack_at: EpochMs | None = None
     ) -> Intent | None:
-        """Renew the claim in the table, however long the look-up took, then commit the intent."""
-        if not await self._rows.claim(self._rows.key_of(claim.item), claim.token, claim.expires_ms):
+        """Renew the claim in the table, however long the look-up took, then commit the intent.
+
+        None also when the row says something else by now: its next turn posts that.
+        """
+        held = self._held[claim.item]
+        found = await self._rows.renew(self._rows.key_of(claim.item), held.token, claim.expires_ms, self._days)
+        if found is None or found.row != held.row:
             return None
-        return await self._store.intend(app, claim, fence, slack_at)
+        intent = await self._store.intend(app, claim, fence, slack_at)
+        if intent is not None:
+            held.doubts.add(intent.attempt)
+        return intent
 
     async def mark(
         self,
@@ -265,27 +321,43 @@ class TableQueue:
         return is_marked
 
     async def _write_marker(self, claim: DeliveryClaim, ts: str) -> bool:
-        key = self._rows.key_of(claim.item)
+        key, token = self._rows.key_of(claim.item), self._token_of(claim)
         for wait_s in MARKER_WAITS_S:
             try:
-                return await self._rows.mark(key, claim.token, ts)
+                return await self._rows.mark(key, token, ts)
             except UserTableError as error:
                 log.warning("%s/%s: its marker is tried again: %s", self._place, claim.item, error)
                 await self._job.runtime.clock.sleep(wait_s)
-        return await self._rows.mark(key, claim.token, ts)
+        return await self._rows.mark(key, token, ts)
+
+    def _token_of(self, claim: DeliveryClaim) -> str:
+        held = self._held.get(claim.item)
+        return claim.token if held is None else held.token
 
     async def settle(self, app: str, claim: DeliveryClaim, intent: Intent, note: str) -> bool:
-        """Settle one intent as surely not applied."""
-        return await self._store.settle(app, claim, intent, note)
+        """Settle one intent as surely not applied; what another database left is only known to the table."""
+        if intent.attempt != _INHERITED and not await self._store.settle(app, claim, intent, note):
+            return False
+        held = self._held.get(claim.item)
+        if held is not None:
+            held.doubts.discard(intent.attempt)
+        return True
 
     async def hand_back(self, app: str, claim: DeliveryClaim, note: str | None, *, set_aside: bool = False) -> bool:
-        """Give up both claims; with `set_aside` the row leaves the queue, visibly."""
+        """Give up both claims; with `set_aside` the row leaves the queue, visibly.
+
+        A row in doubt keeps its claim in the table, for which other databases wait; after that they look, as we do.
+        """
         done = await self._store.hand_back(app, claim, note, set_aside=set_aside)
+        held = self._held.pop(claim.item, None)
+        if held is None:
+            return done
         key = self._rows.key_of(claim.item)
         try:
             if set_aside:
-                await self._rows.set_aside(key, claim.token, note or "refused by Slack")
-            await self._rows.release(key, claim.token)
+                await self._rows.set_aside(key, held.token, note or "refused by Slack")
+            if not held.doubts:
+                await self._rows.release(key, held.token)
         except UserTableError as error:
             log.warning("%s/%s: its claim stays until it expires: %s", self._place, claim.item, error)
         return done

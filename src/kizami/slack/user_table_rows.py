@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sqlalchemy import and_, case, false, func, literal, literal_column, not_, or_, select, true, update
+from sqlalchemy import and_, case, false, func, literal_column, not_, or_, select, true, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from kizami.engine.threads import Threads
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, CursorResult, Engine
 
+    from kizami.slack.row_tokens import RowToken
     from kizami.slack.user_table_names import Days, TableNames
     from kizami.slack.user_table_shape import Shape
 
@@ -39,6 +40,15 @@ class OwedRow:
     key: Key
     due: Any
     values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRow:
+    """A row as it was read in the transaction that claimed it; `before` is the token that the claim took over."""
+
+    row: OwedRow
+    token: str
+    before: str | None
 
 
 class UserRows:
@@ -100,14 +110,14 @@ class UserRows:
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
-    async def page(self, days: Days, after: OwedRow | None, limit: int) -> list[OwedRow]:
-        """Return rows without a marker that are due and claimed by nobody, by due date then id, behind a place."""
+    async def page(self, days: Days, after: OwedRow | None, limit: int, tag: str = "") -> list[OwedRow]:
+        """Return rows without a marker that are due and claimed by no other database, by due date then id."""
         shape = self._shape
         order = [*([] if shape.due is None else [shape.due]), *shape.ids]
         place = [] if after is None else [_behind(order, self._place(after))]
 
         def read(connection: Connection) -> list[OwedRow]:
-            conditions = [*self._owed(), self._is_free(connection, ""), *self._due(days), *place]
+            conditions = [*self._owed(), self._is_free(connection, tag), *self._due(days), *place]
             statement = select(*shape.read).where(*conditions).order_by(*order).limit(limit)
             return [self._row(dict(row)) for row in connection.execute(statement).mappings()]
 
@@ -141,21 +151,49 @@ class UserRows:
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    async def claim(self, key: Key, token: str, expires_ms: int) -> bool:
-        """Claim a row, or renew the claim; without claim columns, tell whether it is still owed."""
-        shape = self._shape
-        owed = [*self._is(key), *self._owed()]
+    async def claim(self, key: Key, token: RowToken, expires_ms: int, days: Days | None = None) -> ClaimedRow | None:
+        """Claim a row and read it as it is now; None: it isn't owed, or not due in these days, or somebody has it.
 
-        def write(connection: Connection) -> bool:
+        Without claim columns nothing is written.
+        """
+        shape, owed = self._shape, self._owed_now(key, days)
+
+        def write(connection: Connection) -> ClaimedRow | None:
             if shape.claim_token is None or shape.claim_expires is None:
-                found = connection.execute(select(literal(1)).select_from(shape.table).where(*owed).limit(1))
-                return found.first() is not None
-            until = _now_ms(connection) + expires_ms
-            values = {shape.claim_token: token, shape.claim_expires: until}
-            free = self._is_free(connection, token)
-            return self._one(connection.execute(update(shape.table).where(*owed, free).values(values)))
+                return self._read_owed(connection, owed, "", None)
+            before = connection.execute(select(shape.claim_token).where(*self._is(key))).scalar()
+            as_before = shape.claim_token.is_(None) if before is None else shape.claim_token == before
+            made = token.text(before)
+            values = {shape.claim_token: made, shape.claim_expires: _now_ms(connection) + expires_ms}
+            free = self._is_free(connection, token.tag)
+            if not self._one(connection.execute(update(shape.table).where(*owed, as_before, free).values(values))):
+                return None
+            return self._read_owed(connection, self._is(key), made, before)
 
         return await self.call(write)
+
+    async def renew(self, key: Key, token: str, expires_ms: int, days: Days | None) -> ClaimedRow | None:
+        """Let a claim begin anew and read the row as it is now; None: it is owed no longer, or the claim isn't ours."""
+        shape, owed = self._shape, self._owed_now(key, days)
+
+        def write(connection: Connection) -> ClaimedRow | None:
+            if shape.claim_token is not None and shape.claim_expires is not None:
+                values = {shape.claim_expires: _now_ms(connection) + expires_ms}
+                mine = [*owed, *self._is_ours(token)]
+                if not self._one(connection.execute(update(shape.table).where(*mine).values(values))):
+                    return None
+            return self._read_owed(connection, owed, token, None)
+
+        return await self.call(write)
+
+    def _owed_now(self, key: Key, days: Days | None) -> list[ColumnElement[Any]]:
+        return [*self._is(key), *self._owed(), *([] if days is None else self._due(days))]
+
+    def _read_owed(
+        self, connection: Connection, conditions: Sequence[ColumnElement[Any]], token: str, before: str | None
+    ) -> ClaimedRow | None:
+        found = connection.execute(select(*self._shape.read).where(*conditions).limit(1)).mappings().first()
+        return None if found is None else ClaimedRow(self._row(dict(found)), token, before)
 
     async def mark(self, key: Key, token: str, ts: str) -> bool:
         """Write the marker where there is none and the claim is ours; True also when this very ts stands there."""
@@ -225,12 +263,16 @@ class UserRows:
     def _is(self, key: Key) -> list[ColumnElement[bool]]:
         return [column == part for column, part in zip(self._shape.ids, key, strict=True)]
 
-    def _is_free(self, connection: Connection, token: str) -> ColumnElement[bool]:
-        """Return what a claim needs: nobody has the row, it is ours, or has expired by the database's own clock."""
+    def _is_free(self, connection: Connection, tag: str) -> ColumnElement[bool]:
+        """Return what a claim needs: nobody has the row, or our own database, or by the table's clock it has expired.
+
+        Within our own database its claims, not those of the table, keep workers apart.
+        """
         mine, expires = self._shape.claim_token, self._shape.claim_expires
         if mine is None or expires is None:
             return true()
-        return or_(mine.is_(None), mine == token, expires.is_(None), expires < _now_ms(connection))
+        ours = mine.like(f"{tag}%") if tag else false()
+        return or_(mine.is_(None), ours, expires.is_(None), expires < _now_ms(connection))
 
     def _is_ours(self, token: str) -> list[ColumnElement[bool]]:
         return [] if self._shape.claim_token is None else [self._shape.claim_token == token]

@@ -87,6 +87,8 @@ class DeliveryClaim:
     expires_ms: int
     attempts: int
     unsettled: tuple[Intent, ...]
+    lineage: str | None = None
+    """Of an item in a table that several databases share: what its messages carry, whoever posts them."""
 
 
 class DeliveryStore(Protocol):
