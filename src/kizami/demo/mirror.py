@@ -40,7 +40,7 @@ def make_app(
     slack = Slack()
     slack.sdk()  # loads what the first call needs, while a spare worker still waits
     slack.on_phase = on_phase
-    board = StatusBoard(slack, "services", channel=STATUS, title="Services")
+    board = StatusBoard(slack, "services", channel=STATUS, title="Services", history_lag=timedelta(milliseconds=200))
     notices = Deliveries(slack, channel=ALERTS, batch=BATCH, lookup=lookup, history_lag=timedelta(milliseconds=200))
     turns = app.cursor("turns")
 
