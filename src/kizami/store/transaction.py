@@ -100,6 +100,22 @@ Foresight = Callable[[Sequence[Item]], Sequence[tuple["Statement", Mapping[str, 
 """Which statements an operation over such items begins with: where the way is long, they are sent together."""
 
 
+class Alone(Protocol[Item, Answered]):
+    """How one item is written by one statement, which is a transaction by itself."""
+
+    def call(self, item: Item, /) -> tuple[Statement, Mapping[str, Any]] | None:
+        """Return the statement; None when the item needs more than that."""
+        ...
+
+    def answer(self, item: Item, rows: list[Any], /) -> Answered | None:
+        """Return the answer by what the statement returned; None when it did nothing."""
+        ...
+
+    def answer_after_loss(self, answer: Answered, /) -> Answered:
+        """Return the operation's answer when the statement was sent before and nobody knows what became of it."""
+        ...
+
+
 class Database(Protocol):
     """What rooms need of a database."""
 
@@ -108,9 +124,12 @@ class Database(Protocol):
         ...
 
     def gathered(
-        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item], alone: Alone[Item, Answered]
     ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
-        """Return what writes items, those of concurrent callers in one transaction, all or none of each caller's."""
+        """Return what writes items, those of concurrent callers in one transaction, all or none of each caller's.
+
+        `foresee` and `alone` are for databases to which the way is long.
+        """
         ...
 
     async def read(self, operation: Read[T]) -> T:

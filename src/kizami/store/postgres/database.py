@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kizami.core.times import EpochMs
     from kizami.store.postgres.place import Place
-    from kizami.store.transaction import Foresight, Joint, Read, Write
+    from kizami.store.transaction import Alone, Foresight, Joint, Read, Write
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -72,10 +72,10 @@ class Database:
         return await asyncio.shield(asyncio.wrap_future(self._submit(operation, Errand.WRITE)))
 
     def gathered(
-        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item], alone: Alone[Item, Answered]
     ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
         """Return what writes items, those of concurrent callers in one transaction, all or none of each caller's."""
-        gathering = Gathering(self._lend_writer, operation, foresee)
+        gathering = Gathering(self._lend_writer, operation, foresee, alone)
 
         async def write(items: Sequence[Item]) -> tuple[Answered, ...]:
             if len(items) > GATHER_MAX:

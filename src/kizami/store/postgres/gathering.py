@@ -11,13 +11,13 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from kizami.core.errors import StoreBusyError, StoreError
-from kizami.store.postgres.session import Errand
+from kizami.store.postgres.session import Errand, StatementLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kizami.store.postgres.session import Session
-    from kizami.store.transaction import Foresight, Joint, Moment, Transaction
+    from kizami.store.transaction import Alone, Foresight, Joint, Moment, Transaction
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -38,10 +38,12 @@ class Gathering(Generic[Item, Answer]):
         lend: Callable[[Callable[[Session], None]], object],
         operation: Joint[Item, Answer],
         foresee: Foresight[Item],
+        alone: Alone[Item, Answer],
     ) -> None:
         self._lend = lend
         self._operation = operation
         self._foresee = foresee
+        self._alone = alone
         self._lock = threading.Lock()
         self._waiting: deque[_Call[Item, Answer]] = deque()
         self._serving = False
@@ -87,6 +89,16 @@ class Gathering(Generic[Item, Answer]):
             call.answers.set_result(tuple(next(answers) for _ in call.items))
 
     def _written(self, session: Session, items: list[Item]) -> Sequence[Answer]:
+        if len(items) == 1 and (call := self._alone.call(items[0])) is not None:
+            try:
+                answer = self._alone.answer(items[0], session.run_alone(*call))
+            except StatementLostError:
+                return list(map(self._alone.answer_after_loss, self._together(session, items)))
+            if answer is not None:
+                return [answer]
+        return self._together(session, items)
+
+    def _together(self, session: Session, items: list[Item]) -> Sequence[Answer]:
         def operation(transaction: Transaction, moment: Moment) -> Sequence[Answer]:
             return self._operation(transaction, moment, items)
 

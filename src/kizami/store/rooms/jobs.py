@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kizami.core.states import JobState
@@ -16,6 +17,7 @@ from kizami.store.rooms import (
     job_taking,
     workers,
 )
+from kizami.store.rooms.job_alone import JobAlone
 from kizami.store.rooms.job_counts import QUEUED, RUNNING, Tally
 from kizami.store.rooms.job_memory import ClaimMemory
 from kizami.store.statements import load
@@ -52,7 +54,8 @@ class JobRoom:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._memory = ClaimMemory()
-        self._add = database.gathered(job_insert.insert_jobs, job_insert.foresee)
+        alone = JobAlone()
+        self._add = database.gathered(partial(job_insert.insert_jobs, note=alone.note), job_insert.foresee, alone)
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Add jobs in order, all or none."""

@@ -123,10 +123,10 @@ class Database:
         return await self._writer.run(operation)
 
     def gathered(
-        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item], alone: Alone[Item, Answered]
     ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
         """Return what writes items; all that waits here shares a transaction anyway."""
-        del foresee  # no statement has far to go
+        del foresee, alone  # no statement has far to go
 
         def write(items: Sequence[Item]) -> Awaitable[tuple[Answered, ...]]:
             return self.write(lambda transaction, moment: tuple(operation(transaction, moment, items)))

@@ -1,6 +1,8 @@
+-- Where rows are found by their keys, `|| ''` keeps a condition from being taken for an index of all rows that meet it.
+
 -- name: home
--- A binding's stored facts, for whoever enqueues; with the number of each of its shards.
-SELECT b.*, s.shard, s.shard_key
+-- A binding's stored facts, for whoever enqueues; with the number of each of its shards. The stamp changes with the row.
+SELECT b.*, b.xmin::text AS stamp, s.shard, s.shard_key
 FROM kizami_bindings AS b JOIN kizami_shards AS s ON s.app = b.app AND s.binding = b.name
 WHERE b.app = :app AND b.name = :name
 
@@ -112,12 +114,12 @@ UPDATE kizami_jobs
 SET state = 'QUEUED', pile = NULL, claim = claim + 1, attempt = attempt + 1, worker_id = :worker_id,
   alive_until_at = :now + timeout_ms + :grace_ms, grace_ms = :grace_ms, started_at = :now,
   ended_at = NULL, progress = NULL
-WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json)) AND pile = 'ready'
+WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json)) AND pile || '' = 'ready'
 RETURNING key, claim, shard_key, local_id, payload, attempt, attempts_allowed, retries, snoozes, priority, max_attempts,
   backoff, timeout_ms, guarantee, concurrency_key, unique_key, partition_key, schedule, scheduled_at, manual, lease
 
 -- name: block
-UPDATE kizami_jobs SET pile = 'blocked' WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json)) AND pile = 'ready'
+UPDATE kizami_jobs SET pile = 'blocked' WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json)) AND pile || '' = 'ready'
 RETURNING shard_key
 
 -- name: unblock
@@ -163,7 +165,7 @@ UPDATE kizami_jobs AS j
 SET alive_until_at = greatest(j.alive_until_at, :now + (b.value ->> 2)::bigint),
   progress = coalesce((b.value ->> 3)::double precision, j.progress)
 FROM json_array_elements(:beats::json) AS b (value)
-WHERE j.key = (b.value ->> 0)::bigint AND j.claim = (b.value ->> 1)::bigint AND j.state IN ('QUEUED', 'RUNNING')
+WHERE j.key = (b.value ->> 0)::bigint AND j.claim = (b.value ->> 1)::bigint AND j.state || '' IN ('QUEUED', 'RUNNING')
 RETURNING j.key, j.claim
 
 -- name: held
@@ -180,7 +182,7 @@ FROM unnest(
   :c1::text[], :c2::bigint[], :c3::text[], :c4::text[], :c5::text[], :c6::double precision[], :c7::bigint[],
   :c8::bigint[]
 ) AS r (c1, c2, c3, c4, c5, c6, c7, c8)
-WHERE j.key = r.c7 AND j.claim = r.c8 AND j.state IN ('QUEUED', 'RUNNING')
+WHERE j.key = r.c7 AND j.claim = r.c8 AND j.state || '' IN ('QUEUED', 'RUNNING')
 
 -- name: complete_first_try
 -- The commonest end, without what only other ends write; whoever doesn't fit is looked at one by one.
@@ -188,7 +190,7 @@ UPDATE kizami_jobs AS j
 SET state = 'COMPLETED', worker_id = NULL, alive_until_at = NULL, ended_at = r.c1, result = nullif(r.c2, ''),
   result_note = nullif(r.c3, ''), progress = 1.0
 FROM unnest(:c1::bigint[], :c2::text[], :c3::text[], :c4::bigint[]) AS r (c1, c2, c3, c4)
-WHERE j.key = r.c4 AND j.claim = 1 AND j.state = 'QUEUED'
+WHERE j.key = r.c4 AND j.claim = 1 AND j.state || '' = 'QUEUED'
 
 -- name: again
 UPDATE kizami_jobs AS j
@@ -197,7 +199,7 @@ SET state = 'SCHEDULED', pile = r.c1, worker_id = NULL, alive_until_at = NULL, d
 FROM unnest(
   :c1::text[], :c2::bigint[], :c3::bigint[], :c4::bigint[], :c5::bigint[], :c6::text[], :c7::bigint[], :c8::bigint[]
 ) AS r (c1, c2, c3, c4, c5, c6, c7, c8)
-WHERE j.key = r.c7 AND j.claim = r.c8 AND j.state IN ('QUEUED', 'RUNNING')
+WHERE j.key = r.c7 AND j.claim = r.c8 AND j.state || '' IN ('QUEUED', 'RUNNING')
 
 -- name: landed_already
 -- Only a first-try success leaves no line in the log; COMPLETED is final, so its claim is still the job's.

@@ -1,6 +1,6 @@
 -- name: home
 -- A binding's stored facts, for whoever enqueues; with the number of each of its shards.
-SELECT b.*, s.shard, s.shard_key
+SELECT b.*, '' AS stamp, s.shard, s.shard_key
 FROM kizami_bindings AS b JOIN kizami_shards AS s ON s.app = b.app AND s.binding = b.name
 WHERE b.app = :app AND b.name = :name
 
