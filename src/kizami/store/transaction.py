@@ -123,6 +123,13 @@ class Database(Protocol):
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
         ...
 
+    async def share(self, operation: Write[T]) -> T:
+        """Run an operation as `write` does, in one transaction with those of its kind that wait at the same time.
+
+        They run in the order in which they came. It is for short ones that come often and belong to one worker.
+        """
+        ...
+
     def gathered(
         self, operation: Joint[Item, Answered], foresee: Foresight[Item], alone: Alone[Item, Answered]
     ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:

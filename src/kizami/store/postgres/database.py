@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from kizami.core.errors import StoreError
 from kizami.store.looks import LOOK_MS, Looks, too_slow
 from kizami.store.ownership import Ownership
-from kizami.store.postgres.gathering import GATHER_MAX, Gathering
+from kizami.store.postgres.gathering import GATHER_MAX, Gathering, Sharing
 from kizami.store.postgres.session import Errand, Session
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Database:
         self._heart = Session(place)
         self._heart_lock = threading.Lock()
         self._tell_others: Callable[[], None] = lambda: None
+        self._sharing = Sharing(self._lend_writer)
 
     def open(self) -> None:
         """Start; the first connection is made by the first operation."""
@@ -70,6 +71,10 @@ class Database:
     async def write(self, operation: Write[T]) -> T:
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
         return await asyncio.shield(asyncio.wrap_future(self._submit(operation, Errand.WRITE)))
+
+    async def share(self, operation: Write[T]) -> T:
+        """Run an operation in a committed transaction, with those that wait at the same time."""
+        return await asyncio.shield(asyncio.wrap_future(self._sharing.submit(operation)))
 
     def gathered(
         self, operation: Joint[Item, Answered], foresee: Foresight[Item], alone: Alone[Item, Answered]

@@ -72,7 +72,7 @@ class JobRoom:
     async def claim(self, claim: Claim) -> tuple[ClaimedJob, ...]:
         """Hand ready jobs to a worker; in several transactions where much has to be promoted or passed over first."""
         while claim.limit > 0:
-            taken = await self._database.write(
+            taken = await self._database.share(
                 lambda transaction, moment: job_claims.claim(transaction, moment, claim, self._memory),
             )
             if taken.jobs or not taken.again:
@@ -104,12 +104,12 @@ class JobRoom:
         homes = job_reports.first_tries(reports, self._memory)
         if homes:
             try:
-                return await self._database.write(
+                return await self._database.share(
                     lambda transaction, moment: job_reports.complete_first_tries(transaction, moment, reports, homes),
                 )
             except job_reports.NotFirstTriesError:
                 pass
-        return await self._database.write(
+        return await self._database.share(
             lambda transaction, moment: job_reports.record(transaction, moment, reports),
         )
 

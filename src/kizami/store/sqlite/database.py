@@ -122,6 +122,10 @@ class Database:
         self.ownership.require()
         return await self._writer.run(operation)
 
+    async def share(self, operation: Write[T]) -> T:
+        """Run an operation as `write` does, which shares its transactions anyway."""
+        return await self.write(operation)
+
     def gathered(
         self, operation: Joint[Item, Answered], foresee: Foresight[Item], alone: Alone[Item, Answered]
     ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
