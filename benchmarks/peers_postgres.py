@@ -1,9 +1,9 @@
 """Kizami beside pgqueuer, procrastinate and the bare loop on one durable PostgreSQL: drain, enqueue, latency.
 
-Every side runs in processes of its own, on a database of its own, with fsync and synchronous_commit=on. Kizami under its
-default settings. pgqueuer over asyncpg at its default batch size of 10 and at 500, the best of those tried; procrastinate
-over psycopg with 100 jobs at once; both on uvloop where their own commands use it. The bare loop claims 200 rows by one
-statement, runs as many async no-ops with their payload checked and a timeout each, and reports by one statement.
+Every side runs in processes of its own, on a database of its own, with fsync and synchronous_commit=on. Kizami under
+its default settings. pgqueuer over asyncpg and uvloop, at its default batch size of 10 and at 500, the best of those
+tried; procrastinate over psycopg with 100 jobs at once. The bare loop claims 200 rows by one statement,
+runs as many async no-ops with their payload checked and a timeout each, and reports by one statement.
 
 - drain: a backlog of no-op jobs by one worker process; the clock runs from the first job to the last, and to the last
   report where the side tells of it (Kizami, the bare loop).
@@ -190,7 +190,8 @@ class ProcrastinateSide:
             await self._noop.defer_async(payload=payload)
 
         async def many(count: int) -> None:
-            await self._noop.batch_defer_async(*({"payload": 0} for _ in range(count)))
+            payload: dict[str, Any] = {"payload": 0}
+            await self._noop.batch_defer_async(*[payload] * count)
 
         async with self._app.open_async():
             yield one, many
@@ -210,8 +211,8 @@ class BareSide:
 
     TABLE = """
     CREATE TABLE job (
-      key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state int NOT NULL DEFAULT 0, due_at bigint NOT NULL DEFAULT 1,
-      payload text NOT NULL, ended_at bigint
+      key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state int NOT NULL DEFAULT 0,
+      due_at bigint NOT NULL DEFAULT 1, payload text NOT NULL, ended_at bigint
     );
     CREATE INDEX ready ON job (due_at, key) WHERE state = 0;
     """
@@ -248,9 +249,12 @@ class BareSide:
 
         adapter = TypeAdapter(int)
 
+        async def noop(payload: int) -> None:
+            started(payload)
+
         async def perform(payload: str) -> None:
             async with asyncio.timeout(60):
-                started(adapter.validate_json(payload))
+                await noop(adapter.validate_json(payload))
 
         async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
             await connection.execute("SET plan_cache_mode = force_custom_plan")

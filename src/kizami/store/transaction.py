@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Item = TypeVar("Item")
+Given_contra = TypeVar("Given_contra", contravariant=True)
 Answered = TypeVar("Answered")
 
 
@@ -100,14 +101,14 @@ Foresight = Callable[[Sequence[Item]], Sequence[tuple["Statement", Mapping[str, 
 """Which statements an operation over such items begins with: where the way is long, they are sent together."""
 
 
-class Alone(Protocol[Item, Answered]):
+class Alone(Protocol[Given_contra, Answered]):
     """How one item is written by one statement, which is a transaction by itself."""
 
-    def call(self, item: Item, /) -> tuple[Statement, Mapping[str, Any]] | None:
+    def call(self, item: Given_contra, /) -> tuple[Statement, Mapping[str, Any]] | None:
         """Return the statement; None when the item needs more than that."""
         ...
 
-    def answer(self, item: Item, rows: list[Any], /) -> Answered | None:
+    def answer(self, item: Given_contra, rows: list[Any], /) -> Answered | None:
         """Return the answer by what the statement returned; None when it did nothing."""
         ...
 

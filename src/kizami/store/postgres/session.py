@@ -1,8 +1,8 @@
 """One connection and the transactions on it, made anew when it was lost.
 
-Time limits are set in each transaction, by the statement that also asks for the database's time: a pooler may hand every
-transaction to another connection. Only where none stands between are they set for the session too, for statements that
-are a transaction by themselves.
+Time limits are set in each transaction, by the statement that also asks for the database's time: a pooler may hand
+every transaction to another connection. Only where none stands between are they set for the session too, for statements
+that are a transaction by themselves.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ALONG_INDEXES: Final = """,
   set_config('enable_seqscan', 'off', {local}), set_config('enable_bitmapscan', 'off', {local}),
   set_config('enable_hashjoin', 'off', {local}), set_config('enable_mergejoin', 'off', {local})
 """
-"""A plan is kept for long, and most are made while the tables are empty: the engine's must not depend on what it finds."""
+"""A plan is kept for long, and many are made while the tables are empty: the engine's must not depend on that."""
 
 _OPENING: Final = _LIMITS.replace("{local}", "true") + ", kizami_now() AS now, {transaction_id} AS transaction_id"
 _OPENING_OF_THE_ENGINE: Final = _OPENING + _ALONG_INDEXES.replace("{local}", "true")

@@ -1,12 +1,11 @@
 """Adding one job by one statement, where each way to the database is long: most calls add one, with nothing to look up.
 
-It needs what is remembered of the job's binding. The statement does nothing when that is out of date; then, and whenever
-a job needs more, it is added in the usual way, which is remembered for the next.
+It needs what is remembered of the job's binding. The statement does nothing when that is out of date; then, and when a
+job needs more, it is added in the usual way, and what that finds of its binding is remembered.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kizami.store.protocol import Enqueued
@@ -77,4 +76,4 @@ class JobAlone:
 
         Ids are made anew for each call, so a job of that identity is this very one.
         """
-        return replace(answer, existing=False, state=None)
+        return Enqueued(answer.job_id)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kizami.core.times import EpochMs
     from kizami.runtime import Clock
-    from kizami.store.transaction import Foresight, Joint, Read, Write
+    from kizami.store.transaction import Alone, Foresight, Joint, Read, Write
 
 T = TypeVar("T")
 Item = TypeVar("Item")

@@ -124,7 +124,6 @@ CREATE TABLE kizami_jobs (
 
 -- Two indexes for the ended ones: each retention time finds its
 -- own at the front.
-CREATE UNIQUE INDEX kizami_jobs_identity ON kizami_jobs (shard_key, local_id);
 CREATE INDEX kizami_jobs_ready    ON kizami_jobs (shard_key, rank, order_key, key) WHERE pile = 'ready';
 CREATE INDEX kizami_jobs_waiting  ON kizami_jobs (shard_key, due_at, key) WHERE pile = 'waiting';
 CREATE INDEX kizami_jobs_blocked  ON kizami_jobs (shard_key, concurrency_key, rank, order_key, key) WHERE pile = 'blocked';
@@ -132,9 +131,10 @@ CREATE INDEX kizami_jobs_active   ON kizami_jobs (shard_key, concurrency_key) WH
 CREATE INDEX kizami_jobs_done     ON kizami_jobs (shard_key, ended_at, key) WHERE state IN ('COMPLETED', 'CANCELLED');
 CREATE INDEX kizami_jobs_broken   ON kizami_jobs (shard_key, ended_at, key) WHERE state IN ('FAILED', 'STALLED');
 CREATE INDEX kizami_jobs_created  ON kizami_jobs (shard_key, key);
-CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key, key) WHERE concurrency_key IS NOT NULL;
-CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key, key) WHERE unique_key IS NOT NULL;
+CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key, key) WHERE concurrency_key <> '';
+CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key, key) WHERE unique_key <> '';
 CREATE INDEX kizami_jobs_schedule ON kizami_jobs (schedule, shard_key, key) WHERE schedule IS NOT NULL;
+CREATE UNIQUE INDEX kizami_jobs_identity ON kizami_jobs (shard_key, local_id);
 
 -- Which job has a unique_key, and until when; outlives the job. shard_key is where an enqueue looks: it moves when the
 -- number of shards changes, the job stays in job_shard_key.

@@ -114,12 +114,13 @@ UPDATE kizami_jobs
 SET state = 'QUEUED', pile = NULL, claim = claim + 1, attempt = attempt + 1, worker_id = :worker_id,
   alive_until_at = :now + timeout_ms + :grace_ms, grace_ms = :grace_ms, started_at = :now,
   ended_at = NULL, progress = NULL
-WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json)) AND pile || '' = 'ready'
+WHERE key = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(:keys::json))) AND pile || '' = 'ready'
 RETURNING key, claim, shard_key, local_id, payload, attempt, attempts_allowed, retries, snoozes, priority, max_attempts,
   backoff, timeout_ms, guarantee, concurrency_key, unique_key, partition_key, schedule, scheduled_at, manual, lease
 
 -- name: block
-UPDATE kizami_jobs SET pile = 'blocked' WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json)) AND pile || '' = 'ready'
+UPDATE kizami_jobs SET pile = 'blocked'
+WHERE key = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(:keys::json))) AND pile || '' = 'ready'
 RETURNING shard_key
 
 -- name: unblock
@@ -165,13 +166,14 @@ UPDATE kizami_jobs AS j
 SET alive_until_at = greatest(j.alive_until_at, :now + (b.value ->> 2)::bigint),
   progress = coalesce((b.value ->> 3)::double precision, j.progress)
 FROM json_array_elements(:beats::json) AS b (value)
-WHERE j.key = (b.value ->> 0)::bigint AND j.claim = (b.value ->> 1)::bigint AND j.state || '' IN ('QUEUED', 'RUNNING')
+WHERE j.key = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM json_array_elements(:beats::json)))
+  AND j.key = (b.value ->> 0)::bigint AND j.claim = (b.value ->> 1)::bigint AND j.state || '' IN ('QUEUED', 'RUNNING')
 RETURNING j.key, j.claim
 
 -- name: held
 SELECT key, claim, state, shard_key, local_id, worker_id, attempt, snoozes, concurrency_key, schedule, scheduled_at,
   manual, lease
-FROM kizami_jobs WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json))
+FROM kizami_jobs WHERE key = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(:keys::json)))
 ORDER BY key FOR UPDATE
 
 -- name: end
@@ -332,10 +334,9 @@ UPDATE kizami_shards SET removed_until_at = greatest(removed_until_at, :until_at
 
 -- name: sweep_reservations
 DELETE FROM kizami_reservations
-WHERE (shard_key, unique_key) IN (
-  SELECT shard_key, unique_key FROM kizami_reservations
-  WHERE until_at <= :now ORDER BY until_at LIMIT :limit FOR UPDATE SKIP LOCKED
-)
+WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM kizami_reservations WHERE until_at <= :now ORDER BY until_at LIMIT :limit FOR UPDATE SKIP LOCKED
+))
 
 -- name: walk
 -- Along one index of one shard; what stands in braces comes from the constants of the room.
