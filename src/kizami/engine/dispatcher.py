@@ -57,7 +57,7 @@ class Dispatcher:
     async def run(self) -> None:
         """Claim and start jobs until `finish`; a failing store is tried again."""
         while not self._finishing:
-            self._waker.clear()
+            self._is_flowing = self._waker.clear() or self._is_flowing
             wait_ms = self._settings.poll_ms
             try:
                 wait_ms = await self._fill()
@@ -98,7 +98,7 @@ class Dispatcher:
         return 0 if self._is_flowing or was_flowing else self._settings.poll_ms
 
     async def _wait_ms(self, claims: tuple[Claim, ...]) -> int:
-        """Return how long there is nothing to claim; only reads. While jobs flow, a claim tells as much."""
+        """Return how long there is nothing to claim; only reads. While jobs flow or are new, a claim tells as much."""
         bindings = tuple(sorted(binding for claim in claims for binding in claim.bindings))
         horizon = await self._jobs.horizon(self._station.app, bindings)
         if horizon.ready:

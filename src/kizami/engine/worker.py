@@ -16,6 +16,7 @@ from kizami.engine.station import Station
 from kizami.engine.stragglers import record_tasks
 from kizami.engine.waker import Waker
 from kizami.runtime import sortable_id
+from kizami.store.protocol import Topic
 from kizami.store.protocol import Worker as WorkerRow
 
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ class Worker:
         row = WorkerRow(self.worker_id, self._app, self._runtime.process, self._bindings)
         undo.push_async_callback(self._leave)  # also if only the answer was lost
         await self._store.workers.register(row)
-        for waker in (self._job_waker, self._tick_waker):
-            undo.callback(self._store.on_change(waker.wake))
+        undo.callback(self._store.on_change(self._job_waker.tell))
+        undo.callback(self._store.on_change(self._tick_waker.tell, (Topic.OTHER,)))
         if self._fires:
             await self._firer.register()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from kizami.core.times import EpochMs
+    from kizami.store.protocol import Topic
     from kizami.store.statements import Statement
 
 T = TypeVar("T")
@@ -97,7 +98,10 @@ Read = Callable[[Transaction, Moment], T]
 Joint = Callable[[Transaction, Moment, Sequence[Item]], Sequence[Answered]]
 """An operation over items of several callers, with an answer for each."""
 
-Foresight = Callable[[Sequence[Item]], Sequence[tuple["Statement", Mapping[str, Any]]]]
+Ahead = tuple["Statement", Mapping[str, Any]]
+"""A statement with its facts, known before the transaction begins."""
+
+Foresight = Callable[[Sequence[Item]], Sequence[Ahead]]
 """Which statements an operation over such items begins with: where the way is long, they are sent together."""
 
 
@@ -124,10 +128,11 @@ class Database(Protocol):
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
         ...
 
-    async def share(self, operation: Write[T]) -> T:
+    async def share(self, operation: Write[T], foreseen: Sequence[Ahead] = ()) -> T:
         """Run an operation as `write` does, in one transaction with those of its kind that wait at the same time.
 
-        They run in the order in which they came. It is for short ones that come often and belong to one worker.
+        They run in the order in which they came. It is for short ones that come often and belong to one worker. One
+        that runs alone may begin with the `foreseen` statements, sent together where the way is long.
         """
         ...
 
@@ -163,6 +168,6 @@ class Database(Protocol):
         """Return the store's wall clock."""
         ...
 
-    def announce(self) -> None:
+    def announce(self, *topics: Topic) -> None:
         """Tell those who wait that there is something to look at."""
         ...

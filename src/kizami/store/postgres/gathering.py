@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kizami.store.postgres.session import Session
-    from kizami.store.transaction import Alone, Foresight, Joint, Moment, Transaction, Write
+    from kizami.store.transaction import Ahead, Alone, Foresight, Joint, Moment, Transaction, Write
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -96,6 +96,7 @@ class _Turns(ABC, Generic[Call]):
 
 class _Operation(NamedTuple):
     operation: Write[Any]
+    foreseen: Sequence[Ahead]
     answer: Future[Any]
     size: int = 1
 
@@ -103,9 +104,9 @@ class _Operation(NamedTuple):
 class Sharing(_Turns[_Operation]):
     """Operations of any kind, in the order in which they came."""
 
-    def submit(self, operation: Write[T]) -> Future[T]:
+    def submit(self, operation: Write[T], foreseen: Sequence[Ahead] = ()) -> Future[T]:
         """Have an operation run with others. Raises StoreError when the database is closed."""
-        call = _Operation(operation, Future())
+        call = _Operation(operation, foreseen, Future())
         self._put(call)
         return call.answer
 
@@ -113,7 +114,7 @@ class Sharing(_Turns[_Operation]):
         def operation(transaction: Transaction, moment: Moment) -> list[object]:
             return [call.operation(transaction, moment) for call in batch]
 
-        return session.run(operation, Errand.WRITE)
+        return session.run(operation, Errand.WRITE, batch[0].foreseen if len(batch) == 1 else ())
 
 
 class _Items(NamedTuple, Generic[Item, Answer]):

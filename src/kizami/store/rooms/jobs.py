@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kizami.core.states import JobState
+from kizami.store.protocol.store import Topic
 from kizami.store.rooms import (
     job_claims,
     job_insert,
@@ -60,7 +61,7 @@ class JobRoom:
     async def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Add jobs in order, all or none."""
         answers = await self._add(jobs)
-        self._database.announce()
+        self._database.announce(Topic.JOBS)
         return answers
 
     async def horizon(self, app: str, bindings: tuple[str, ...]) -> Horizon:
@@ -74,6 +75,7 @@ class JobRoom:
         while claim.limit > 0:
             taken = await self._database.share(
                 lambda transaction, moment: job_claims.claim(transaction, moment, claim, self._memory),
+                job_claims.foresee(claim),
             )
             if taken.jobs or not taken.again:
                 return taken.jobs
@@ -97,7 +99,7 @@ class JobRoom:
         """Record outcomes, each fenced by its claim number."""
         answers = await self._recorded(reports)
         if any(report.state is JobState.SCHEDULED for report in reports):
-            self._database.announce()
+            self._database.announce(Topic.JOBS)
         return answers
 
     async def _recorded(self, reports: Sequence[Report]) -> tuple[bool, ...]:
@@ -139,7 +141,7 @@ class JobRoom:
         taken = await self._database.write(
             lambda transaction, moment: job_taking.take_silent(transaction, moment, app, trusted_ms),
         )
-        self._database.announce()
+        self._database.announce(Topic.JOBS)
         return taken
 
     async def retry(self, app: str, job_id: str) -> None:
@@ -163,7 +165,7 @@ class JobRoom:
         answer = await self._database.write(
             lambda transaction, moment: job_operations.bulk(transaction, moment, bulk),
         )
-        self._database.announce()
+        self._database.announce(Topic.JOBS)
         return answer
 
     async def get(self, app: str, job_id: str) -> Job | None:
@@ -186,7 +188,7 @@ class JobRoom:
         await self._database.write(
             lambda transaction, moment: operate(transaction, moment, job_operations.find(transaction, app, job_id)),
         )
-        self._database.announce()
+        self._database.announce(Topic.JOBS)
 
 
 def _alive(transaction: Transaction, beats: Sequence[tuple[int, int, int, float | None]]) -> set[tuple[int, int]]:

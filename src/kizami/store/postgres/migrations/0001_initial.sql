@@ -171,25 +171,6 @@ CREATE INDEX kizami_count_deltas_shard ON kizami_count_deltas (shard_key);
 CREATE VIEW kizami_counted AS
 SELECT shard_key, state, pile, n FROM kizami_counts UNION ALL SELECT shard_key, state, pile, n FROM kizami_count_deltas;
 
--- Keep shards from others until the end of the transaction, in one order for all; then fold their deltas when there are
--- many. What is asked after this sees all that earlier holders did.
-CREATE FUNCTION kizami_hold_shards(shard_keys bigint[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM 1 FROM kizami_shards WHERE shard_key = ANY (shard_keys) ORDER BY shard_key FOR NO KEY UPDATE;
-  IF (SELECT count(*) FROM (
-    SELECT 1 FROM kizami_count_deltas WHERE shard_key = ANY (shard_keys) LIMIT 200
-  ) AS many) = 200 THEN
-    WITH gone AS (
-      DELETE FROM kizami_count_deltas WHERE shard_key = ANY (shard_keys) RETURNING shard_key, state, pile, n
-    )
-    INSERT INTO kizami_counts AS c (shard_key, state, pile, n)
-    SELECT shard_key, state, pile, sum(n) FROM gone GROUP BY shard_key, state, pile
-    ON CONFLICT (shard_key, state, pile) DO UPDATE SET n = c.n + excluded.n;
-  END IF;
-  RETURN shard_keys;
-END
-$$;
-
 CREATE TABLE kizami_attempts (
   job_key    bigint NOT NULL REFERENCES kizami_jobs (key) ON DELETE CASCADE,
   number     bigint NOT NULL,

@@ -1,4 +1,5 @@
 -- Where rows are found by their keys, `|| ''` keeps a condition from being taken for an index of all rows that meet it.
+-- `ARRAY(...)` runs a subquery once; behind IN, one with a LIMIT may run anew for every row.
 
 -- name: home
 -- A binding's stored facts, for whoever enqueues; with the number of each of its shards. The stamp changes with the row.
@@ -59,44 +60,19 @@ SELECT c1, c2, c3, c4 FROM unnest(:c1::bigint[], :c2::text[], :c3::text[], :c4::
 
 -- name: promote
 UPDATE kizami_jobs SET pile = 'ready'
-WHERE key IN (
+WHERE key = ANY (ARRAY(
   SELECT key FROM kizami_jobs
   WHERE shard_key = :shard_key AND pile = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit
-)
-
--- name: hold_shards_with_work
--- Claims of a shard take turns; whoever has it folds the counts. Only what is held is then claimed from: another shard
--- may have got work since.
-SELECT to_json(kizami_hold_shards(ARRAY(
-  SELECT s.shard_key FROM kizami_shards AS s
-  WHERE s.app = :app AND s.binding IN (SELECT value FROM json_array_elements_text(:bindings::json) AS w (value))
-    AND (
-      s.rekey_after IS NOT NULL
-      OR EXISTS (SELECT 1 FROM kizami_jobs AS j WHERE j.shard_key = s.shard_key AND j.pile = 'ready')
-      OR EXISTS (SELECT 1 FROM kizami_jobs AS j WHERE j.shard_key = s.shard_key AND j.pile = 'waiting' AND j.due_at <= :now)
-    )
-)))::text AS held
+))
 
 -- name: hold_shards
--- As above, for those who free places of keys.
+-- For those who free places of keys.
 SELECT kizami_hold_shards(ARRAY(SELECT value::bigint FROM json_array_elements_text(:shard_keys::json) AS w (value)))
 
 -- name: shards_with_work
--- The shards of the wanted bindings that have unstarted jobs or a policy to be worked in; the counts tell at no cost.
-SELECT s.*, b.policy, b.override, b.paused_at, c.ready, c.active, (
-  SELECT due_at FROM kizami_jobs WHERE shard_key = s.shard_key AND pile = 'waiting' ORDER BY due_at LIMIT 1
-) AS next_due_at
-FROM json_array_elements_text(:bindings::json) AS w (name)
-JOIN kizami_bindings AS b ON b.app = :app AND b.name = w.name
-JOIN kizami_shards AS s ON s.app = b.app AND s.binding = b.name
-CROSS JOIN LATERAL (
-  SELECT coalesce(sum(n) FILTER (WHERE pile = 'ready'), 0)::bigint AS ready,
-    coalesce(sum(n) FILTER (WHERE state IN ('QUEUED', 'RUNNING')), 0)::bigint AS active,
-    coalesce(sum(n) FILTER (WHERE state = 'SCHEDULED'), 0)::bigint AS unstarted
-  FROM kizami_counted WHERE shard_key = s.shard_key
-) AS c
-WHERE (s.rekey_after IS NOT NULL OR c.unstarted > 0)
-  AND (:held::text IS NULL OR s.shard_key IN (SELECT value::bigint FROM json_array_elements_text(:held::json) AS h (value)))
+-- The shards of the wanted bindings that have unstarted jobs or a policy to be worked in; with `hold` only those that have
+-- something to claim, and kept from other claims.
+SELECT * FROM kizami_shards_with_work(:app, :bindings, :hold <> 0)
 
 -- name: ready_of_shard
 SELECT rank, order_key, key, concurrency_key FROM kizami_jobs
@@ -313,20 +289,20 @@ WHERE s.app = :app
 
 -- name: sweep_done
 DELETE FROM kizami_jobs
-WHERE key IN (
+WHERE key = ANY (ARRAY(
   SELECT key FROM kizami_jobs
   WHERE shard_key = :shard_key AND state IN ('COMPLETED', 'CANCELLED') AND ended_at <= :before
   ORDER BY ended_at LIMIT :limit FOR UPDATE SKIP LOCKED
-)
+))
 RETURNING key, state
 
 -- name: sweep_broken
 DELETE FROM kizami_jobs
-WHERE key IN (
+WHERE key = ANY (ARRAY(
   SELECT key FROM kizami_jobs
   WHERE shard_key = :shard_key AND state IN ('FAILED', 'STALLED') AND ended_at <= :before
   ORDER BY ended_at LIMIT :limit FOR UPDATE SKIP LOCKED
-)
+))
 RETURNING key, state
 
 -- name: note_removed
