@@ -56,6 +56,7 @@ class Firer:
         self._newer_went_boot: int | None = None
         self._broken: dict[str, str] = {}
         self._firing: dict[str, asyncio.Task[None]] = {}
+        self.part = station.condition.part("firer", station.settings.poll_ms)
 
     async def register(self) -> None:
         """Make the stored schedules follow this process's code, unless newer code is in force."""
@@ -80,8 +81,9 @@ class Firer:
             wait_ms = self._settings.poll_ms
             try:
                 wait_ms = await self._look()
+                self.part.well()
             except StoreError as error:
-                log.warning("schedules can't be read now: %s", error)
+                self.part.ailing(f"schedules can't be read now: {error}")
             await self._waker.wait(max(1, wait_ms))
 
     async def stop(self) -> None:
