@@ -13,6 +13,7 @@ from typing_extensions import TypedDict  # pydantic refuses typing's own before 
 
 from kizami.core.errors import DefinitionError, PayloadError
 from kizami.core.payloads import PAYLOAD_CHARACTERS_MAX, PayloadType
+from kizami.web.problems import problem_of
 
 ANY = PayloadType("send", Any)
 INNOCENT = "\\" + "u0000"
@@ -125,3 +126,28 @@ def test_a_stored_payload_that_no_longer_fits_is_refused() -> None:
 def test_a_type_that_cannot_be_checked_is_refused_at_definition() -> None:
     with pytest.raises(DefinitionError, match="send: the payload type"):
         PayloadType("send", object())
+
+
+class Order(BaseModel):
+    number: int
+    lines: list[int]
+
+
+def test_every_fault_of_a_payload_is_named_with_its_place() -> None:
+    with pytest.raises(PayloadError) as caught:
+        PayloadType("Performer p", Order).encode({"number": "x", "lines": [1, "y"]})
+    assert caught.value.message.startswith("Performer p: payload.number is refused: Input should be a valid integer")
+    assert "; payload.lines.1 is refused: Input should be a valid integer" in caught.value.message
+    assert caught.value.facts["path"] == "payload.number"
+    errors = caught.value.facts["errors"]
+    assert [path for path, _ in errors] == ["payload.number", "payload.lines.1"]
+    assert [(one.path, one.message) for one in problem_of(caught.value).errors] == list(errors)
+
+
+def test_many_faults_of_a_payload_are_counted_and_long_places_cut() -> None:
+    with pytest.raises(PayloadError, match=r"payload\.lines\.9 is .*; and 15 more\.") as caught:
+        PayloadType("Performer p", Order).encode({"number": 1, "lines": ["x"] * 25})
+    assert len(caught.value.facts["errors"]) == 10
+    with pytest.raises(PayloadError) as caught:
+        PayloadType("Performer p", dict[str, int]).encode({"k" * 5_000: "x"})
+    assert len(str(caught.value.facts["path"])) == 200

@@ -15,6 +15,8 @@ from kizami.core.errors import DefinitionError, PayloadError
 
 PAYLOAD_CHARACTERS_MAX: Final = 1_000_000
 _DEPTH_MAX: Final = 100
+_FAULTS_MAX: Final = 10
+_PATH_MAX: Final = 200
 _REMEDY: Final = "Annotate the payload with a pydantic model, a dataclass, a TypedDict or a plain JSON type."
 _REMEDIES: Final[Mapping[str | None, str]] = MappingProxyType(
     {"typed-dict-version": "Import TypedDict from typing_extensions instead of typing, or run Python 3.12 or later."}
@@ -84,12 +86,16 @@ class PayloadType:
             raise PayloadError(f"{self._owner}: the payload is not JSON ({error}).", path="payload") from error
 
     def _refusal(self, error: ValidationError) -> PayloadError:
-        first = error.errors(include_url=False, include_context=False)[0]
-        path = ".".join(["payload", *map(str, first["loc"])])
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        shown = [(_place(fault["loc"]), fault["msg"]) for fault in faults[:_FAULTS_MAX]]
+        more = len(faults) - len(shown)
+        sentence = "; ".join(f"{path} is refused: {message}" for path, message in shown)
+        facts = {} if len(shown) == 1 else {"errors": tuple(shown)}
         return PayloadError(
-            f"{self._owner}: {path} is refused: {first['msg']}.",
+            f"{self._owner}: {sentence}{f'; and {more} more' if more else ''}.",
             remedy="Give a payload of the performer's annotated type.",
-            path=path,
+            path=shown[0][0],
+            **facts,
         )
 
     def _refuse_non_json(self, value: object, path: str, depth: int) -> None:
@@ -103,6 +109,11 @@ class PayloadType:
         elif isinstance(value, list | tuple | set | frozenset):
             for index, inner in enumerate(value):
                 self._refuse_non_json(inner, f"{path}.{index}", depth + 1)
+
+
+def _place(steps: tuple[int | str, ...]) -> str:
+    path = ".".join(["payload", *map(str, steps)])
+    return path if len(path) <= _PATH_MAX else path[: _PATH_MAX - 1] + "…"
 
 
 def _in_order(value: object, plain: Any) -> Any:

@@ -125,6 +125,7 @@ def problem_of(error: KizamiError) -> Problem:
         message=error.message[:_MESSAGE_MAX],
         remedy=error.remedy,
         path=path if isinstance(path, str) else None,
+        errors=_fields(error.facts.get("errors", ())),
         error=error.code if held else None,
         holder=_holder(error.facts) if held else None,
     )
@@ -134,6 +135,10 @@ def answer(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONRe
     """Return the problem as an HTTP answer; what is not known is left out."""
     content = problem.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     return JSONResponse(content, status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _fields(faults: Any) -> tuple[FieldProblem, ...]:
+    return tuple(FieldProblem(path=path, message=message) for path, message in faults)
 
 
 def _holder(facts: Mapping[str, Any]) -> Holder:
