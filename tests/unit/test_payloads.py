@@ -139,7 +139,7 @@ def test_every_fault_of_a_payload_is_named_with_its_place() -> None:
     assert caught.value.message.startswith("Performer p: payload.number is refused: Input should be a valid integer")
     assert "; payload.lines.1 is refused: Input should be a valid integer" in caught.value.message
     assert caught.value.facts["path"] == "payload.number"
-    errors = caught.value.facts["errors"]
+    errors: Any = caught.value.facts["errors"]
     assert [path for path, _ in errors] == ["payload.number", "payload.lines.1"]
     assert [(one.path, one.message) for one in problem_of(caught.value).errors] == list(errors)
 
@@ -147,7 +147,8 @@ def test_every_fault_of_a_payload_is_named_with_its_place() -> None:
 def test_many_faults_of_a_payload_are_counted_and_long_places_cut() -> None:
     with pytest.raises(PayloadError, match=r"payload\.lines\.9 is .*; and 15 more\.") as caught:
         PayloadType("Performer p", Order).encode({"number": 1, "lines": ["x"] * 25})
-    assert len(caught.value.facts["errors"]) == 10
+    errors: Any = caught.value.facts["errors"]
+    assert len(errors) == 10
     with pytest.raises(PayloadError) as caught:
         PayloadType("Performer p", dict[str, int]).encode({"k" * 5_000: "x"})
     assert len(str(caught.value.facts["path"])) == 200
