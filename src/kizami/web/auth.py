@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 from kizami.core.errors import ConfigurationError
 from kizami.core.tokens import read_token
+from kizami.web.token_source import Asking, Constant, TokenSource
 
 OPERATOR_VARIABLE: Final = "KIZAMI_TOKEN"
 VIEWER_VARIABLE: Final = "KIZAMI_VIEWER_TOKEN"
-
-TokenSource = Callable[[], str]
 
 
 class Role(StrEnum):
@@ -43,11 +42,14 @@ class Identity:
 class Auth:
     """Where the tokens come from: functions, asked anew for every request, so that a rotated token counts at once.
 
+    They may be sync or async and run in a thread, for 5 seconds at most; nothing they answer is kept.
+
     Raises ConfigurationError for a token written into code, and when no role has a source.
     """
 
     operator: TokenSource | None = None
     viewer: TokenSource | None = None
+    _asking: Asking = field(default_factory=Asking, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for role, source in self._sources():
@@ -74,11 +76,14 @@ class Auth:
             )
         return cls(operator=_constant(operator), viewer=_constant(viewer))
 
-    def role_of(self, token: str) -> Role | None:
-        """Return the role of a token's bearer, or None. Takes the same time whichever role it is, or none."""
+    async def role_of(self, token: str) -> Role | None:
+        """Return the role of a token's bearer, or None. Takes the same time whichever role it is, or none.
+
+        Raises TimeoutError when a source takes too long, and whatever it raises.
+        """
         found: Role | None = None
         for role, source in self._sources():
-            if source is not None and _equal(source(), token):
+            if source is not None and _equal(await self._asking.ask(source), token):
                 found = role
         return found
 
@@ -106,4 +111,4 @@ def _digest(text: str) -> bytes:
 
 
 def _constant(token: str | None) -> TokenSource | None:
-    return None if token is None else lambda: token
+    return None if token is None else Constant(token)

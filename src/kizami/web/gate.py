@@ -72,7 +72,7 @@ class Gate:
         if self._auth is None:
             _require_probe(path, scope["method"])
             return receive
-        identity = None if path in _PROBES else _identify(self._auth, headers)
+        identity = None if path in _PROBES else await _identify(self._auth, headers)
         scope[_IDENTITY] = identity
         if safe:
             _require_identity(identity, path)
@@ -132,22 +132,27 @@ def _require_probe(path: str, method: str) -> None:
         raise Refusal("not_found", "Not found.")
 
 
-def _identify(auth: Auth, headers: Headers) -> Identity | None:
+async def _identify(auth: Auth, headers: Headers) -> Identity | None:
     """Return who the request comes from; a bearer token that is given must be right, whatever the cookie says."""
     authorization = headers.get("authorization")
     if authorization is not None:
         scheme, _, token = authorization.partition(" ")
-        role = _role(auth, token.strip()) if scheme.lower() == "bearer" else None
+        role = await asked_role(auth, token.strip()) if scheme.lower() == "bearer" else None
         return None if role is None else Identity(role)
     token = unquote(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""))
-    role = _role(auth, token) if token else None
+    role = await asked_role(auth, token) if token else None
     return None if role is None else Identity(role, csrf_token_for(token))
 
 
-def _role(auth: Auth, token: str) -> Role | None:
-    """Ask for the role; where the tokens can't be had (a vault that is away), nobody gets in."""
+async def asked_role(auth: Auth, token: str) -> Role | None:
+    """Ask for the role; where the tokens can't be had (a vault that is away), nobody gets in. Raises Refusal."""
     try:
-        return auth.role_of(token)
+        return await auth.role_of(token)
+    except TimeoutError as error:
+        log.error("the tokens can't be read in time: %s", str(error) or "a token function took too long")  # noqa: TRY400 - the limit's own trace tells nothing
+        raise Refusal(
+            "tokens_slow", "The token can't be checked now.", "Try again; the server's log says why."
+        ) from error
     except Exception as error:
         log.exception("the tokens can't be read")
         raise Refusal("internal", "The token can't be checked.", "The server's log says why.") from error

@@ -62,6 +62,7 @@ STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "too_large": 413,
         "unsupported_media_type": 415,
         "internal": 500,
+        "tokens_slow": 503,
     }
 )
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from kizami.web.body import form_fields
-from kizami.web.gate import COOKIE
+from kizami.web.gate import COOKIE, asked_role
 
 if TYPE_CHECKING:
     from kizami.web.auth import Auth
@@ -34,7 +34,7 @@ async def log_in(request: Request) -> Response:
     auth: Auth = request.app.state.auth
     fields = form_fields(await request.body())
     token, back = fields.get("token", "").strip(), fields.get("back", "/")
-    if not token or auth.role_of(token) is None:
+    if not token or await asked_role(auth, token) is None:
         return look.login(request.scope, back=back, complaint="This token is not known here.", status=401)
     answer = _go(request, back if _PAGE.fullmatch(back) else "/")
     answer.set_cookie(
