@@ -10,6 +10,7 @@ import pytest
 from kizami import Kizami, LeaseSettings, WorkerSettings
 from kizami.core.errors import ConfigurationError, DefinitionError, KizamiError
 from kizami.store.sqlite.url import path_of
+from kizami.testing import run_performer
 
 FOREIGN: list[Any] = [5, 5.0, True, "", b"x", [1], [None], {}, {"a": 1}, object(), float("nan")]
 
@@ -83,3 +84,35 @@ def test_settings_are_refused_by_field(field: str, value: Any) -> None:
 def test_a_lease_is_refused_by_field(field: str, value: Any) -> None:
     with pytest.raises(DefinitionError, match=f"LeaseSettings: {field} is"):
         LeaseSettings(**{field: value})
+
+
+def test_a_performer_that_is_called_like_a_function_names_the_way() -> None:
+    performer: Any = Kizami("app").performer(_performed)
+    with pytest.raises(DefinitionError, match=r"Performer _performed was called .*await _performed\.enqueue"):
+        performer(3)
+
+
+def test_a_performer_is_no_payload_and_no_function_of_another_performer() -> None:
+    app = Kizami("app")
+    performer: Any = app.performer(_performed)
+    with pytest.raises(DefinitionError) as caught:
+        app.schedule("n", performer, payload=performer, cron="* * * * *")
+    assert caught.value.facts["field"] == "payload"
+    with pytest.raises(DefinitionError):
+        app.performer(performer)
+    with pytest.raises(DefinitionError):
+        app.performer(binding="other")(performer)
+
+
+async def test_running_is_entered_with_async_with_alone() -> None:
+    running: Any = Kizami("app", database_url="sqlite:///:memory:").running()
+    with pytest.raises(DefinitionError, match=r"App app: running\(\) can't be entered .*async with"), running:
+        raise AssertionError
+    with pytest.raises(DefinitionError, match=r"App app: running\(\) can't be awaited\. .*async with"):
+        await running
+
+
+@pytest.mark.parametrize("given", [_performed, 5, None, Kizami("app")], ids=["function", "number", "none", "app"])
+def test_only_a_performer_is_run_by_the_testing_kit(given: Any) -> None:
+    with pytest.raises(DefinitionError, match="is no performer"):
+        run_performer(given)

@@ -14,6 +14,7 @@ from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.in_process import place_of, require_found
 from kizami.app.opening import Opening
 from kizami.app.performer import JobId, JobRequest, Performer
+from kizami.app.running import Running
 from kizami.core.errors import ConfigurationError, DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
@@ -250,13 +251,16 @@ class Kizami:
         """
         await self._opening.close(self.store)
 
-    @asynccontextmanager
-    async def running(self, *, worker: bool = True, fires: bool = True) -> AsyncIterator[Kizami]:
+    def running(self, *, worker: bool = True, fires: bool = True) -> Running:
         """Run the app while the body runs: its store is open and, with `worker`, ticks fire and jobs are performed.
 
         Without `fires` the worker performs jobs only and leaves the stored schedules as they are. Inside another
-        `running` of the same app, the store stays open until the outer one ends.
+        `running` of the same app, the store stays open until the outer one ends. Use it with `async with`.
         """
+        return Running(self.name, self._run(worker=worker, fires=fires))
+
+    @asynccontextmanager
+    async def _run(self, *, worker: bool, fires: bool) -> AsyncIterator[Kizami]:
         async with self._opening.held(self.store, connects=True):
             if not worker:
                 yield self

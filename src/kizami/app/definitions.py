@@ -142,6 +142,12 @@ def define(
         raise DefinitionError(
             f"{owner}: window is {window!r}.", remedy='Give kizami.Window("08:00", "21:00").', field="window"
         )
+    if isinstance(payload, Performer):
+        raise DefinitionError(
+            f"{owner}: its payload is the performer {payload.binding}.",
+            remedy="Give a value, or a plain function of the tick that returns one.",
+            field="payload",
+        )
     checked = target.check_options(owner, options)
     function = None
     if callable(payload):

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack
 
 from kizami.app.in_process import InProcess, Place
 from kizami.app.signature import Signature, read_signature
@@ -79,6 +79,15 @@ class Performer(Generic[P, R]):
         self._zones: dict[str, TimeZone] = {}
         self._place = place
         self.runs_in: RunsIn = "process" if place else "loop" if self._signature.is_async else "thread"
+
+    if not TYPE_CHECKING:  # a type checker finds this mistake by itself
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Refuse: a performer does jobs. Raises DefinitionError."""
+            raise DefinitionError(
+                f"{self._owner} was called like a function, but it is a performer: it does jobs.",
+                remedy=f"Enqueue a job, await {self.binding}.enqueue(payload); in a test use run_performer.",
+            )
 
     @property
     def is_async(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from kizami.app.performer import Performer
+from kizami.core.errors import DefinitionError
 from kizami.core.times import to_epoch_ms
 from kizami.engine.context import JobContext, enter
 from kizami.runtime import ProcessIdentity
@@ -13,8 +15,6 @@ from kizami.testing.virtual import SeededEntropy, VirtualClock, VirtualLoop, Vir
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from kizami.app.performer import Performer
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -32,8 +32,14 @@ def run_performer(
     """Call a performer once, in virtual time, and return what it returns; what it raises is raised here.
 
     The payload goes through JSON and back as in production. For a performer that takes a Tick, `schedule` and
-    `scheduled_at` name the tick. Raises PayloadError.
+    `scheduled_at` name the tick. Raises PayloadError, and DefinitionError for what is no performer.
     """
+    if not isinstance(performer, Performer):
+        raise DefinitionError(
+            f"run_performer was given {performer!r}, which is no performer.",
+            remedy="Give what @app.performer or @app.scheduled made of your function, or app.performers[binding].",
+            field="performer",
+        )
     origin = None if scheduled_at is None else Origin(schedule, to_epoch_ms(scheduled_at, name="scheduled_at"))
     new = performer.tick_job(payload, origin or Origin(schedule, 0), performer.options)
     loop = VirtualLoop()
