@@ -14,6 +14,7 @@ from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.in_process import place_of, require_found
 from kizami.app.opening import Opening
 from kizami.app.performer import JobId, JobRequest, Performer
+from kizami.app.windows import require_kept
 from kizami.core.errors import ConfigurationError, DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
@@ -116,7 +117,7 @@ class Kizami:
         """Return the app's bindings; the app must be open."""
         from kizami.app.bindings import Bindings  # noqa: PLC0415 - importing kizami must stay light
 
-        return Bindings(self.name, self.store.bindings)
+        return Bindings(self.name, self.store.bindings, self.settings)
 
     @property
     def boards(self) -> Boards:
@@ -272,6 +273,9 @@ class Kizami:
         for performer in self._performers.values():
             require_found(performer)
         scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()} if fires else None
+        if fires:
+            now = await self.store.schedules.now()
+            await require_kept(self.name, self._schedules.values(), self.store.schedules, now)
         for check in self._start_checks:
             await check()
         await self.store.bindings.declare(self.name, [each.declaration for each in self._performers.values()])
@@ -314,7 +318,7 @@ class Kizami:
         place = place_of(owner, function, body, options.get("runs_in"))
         mine = {option: value for option, value in options.items() if option != "runs_in"}
         declaration, rest = split_declaration(name, mine, self._defaults())
-        refuse_short_grace(declaration, min(self.settings.vouch_ms, self.settings.grace_ms))
+        refuse_short_grace(owner, declaration.policy, self.settings)
         checked = JobOptions().changed(owner, rest)  # type: ignore[arg-type]  # unknown names are refused inside
         performer: Performer[Any, Any] = Performer(self, name, body, checked, declaration, place)
         self._performers[name] = performer
