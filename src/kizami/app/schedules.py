@@ -94,8 +94,8 @@ class Schedules:
         """Fire a tick that an external clock delivers; returns after commit.
 
         Without `scheduled_at` the tick is the latest planned time that isn't after now; a cron plan has no beginning,
-        so it may be one from before the registration. A tick delivered again has the outcome DUPLICATE, one that a later
-        tick overtook OVERTAKEN, one of code that is not in force SUPERSEDED.
+        so it may be one from before the registration. A tick delivered again has the outcome DUPLICATE, one that a
+        later tick overtook OVERTAKEN, one of code that is not in force SUPERSEDED.
         `register` puts this process's code in force first, unless a worker lives: for apps that no worker serves.
         Raises NotFoundError, NotPlannedError, and with `manual` what `trigger` raises.
         """
