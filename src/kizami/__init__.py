@@ -16,6 +16,7 @@ from kizami.core.errors import (
     LeaseHeldError,
     NotFoundError,
     NotPlannedError,
+    OtherDatabaseError,
     PayloadError,
     StoreBusyError,
     StoreError,
@@ -25,7 +26,6 @@ from kizami.core.errors import (
     StoreUnclearError,
     StoreVersionError,
     TimeZoneError,
-    UnsupportedError,
     WrongStateError,
 )
 from kizami.core.next_fire import next_fire
@@ -58,6 +58,7 @@ __all__ = [
     "LeaseSettings",
     "NotFoundError",
     "NotPlannedError",
+    "OtherDatabaseError",
     "PayloadError",
     "Performer",
     "Policy",
@@ -73,7 +74,6 @@ __all__ = [
     "StoreVersionError",
     "Tick",
     "TimeZoneError",
-    "UnsupportedError",
     "Window",
     "WorkerSettings",
     "WrongStateError",

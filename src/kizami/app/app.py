@@ -211,9 +211,15 @@ class Kizami:
         """Have a check awaited whenever a worker of this app starts, before its first tick; what it raises stops it."""
         self._start_checks.append(check)
 
-    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[JobId]:
-        """Add jobs in order, all or none, in one step; return their ids. Raises StoreError."""
-        return [JobId(answer) for answer in await self.store.jobs.enqueue([request.new for request in requests])]
+    async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: object = None) -> list[JobId]:
+        """Add jobs in order, all or none, in one step; return their ids. Raises StoreError.
+
+        With `connection`, the caller's own to the same database, they exist iff its transaction commits; the app
+        needn't be open. Raises OtherDatabaseError, WrongStateError for a connection without a transaction.
+        """
+        new = [request.new for request in requests]
+        store = self.store.jobs
+        return list(map(JobId, await (store.enqueue(new) if connection is None else store.enqueue_in(connection, new))))
 
     def check(self) -> tuple[Finding, ...]:
         """Return every tick that falls outside its schedule's posting window, from now on.
