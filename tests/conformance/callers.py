@@ -43,8 +43,8 @@ def _async(connection: Any) -> Caller:
 
 
 @asynccontextmanager
-async def _sqlite3(folder: Path) -> AsyncIterator[Caller]:
-    with closing(sqlite3.connect(folder / "kizami.db")) as connection:
+async def _sqlite3(folder: Path, *, any_thread: bool = False) -> AsyncIterator[Caller]:
+    with closing(sqlite3.connect(folder / "kizami.db", check_same_thread=not any_thread)) as connection:
         yield _sync(connection)
 
 
@@ -129,6 +129,6 @@ def opened(folder: Path, name: str) -> AbstractAsyncContextManager[Caller]:
     return (OF_SQLITE if address_of(folder) is None else OF_POSTGRES)[name](folder)
 
 
-def plain(folder: Path) -> AbstractAsyncContextManager[Caller]:
+def plain(folder: Path, *, any_thread: bool = False) -> AbstractAsyncContextManager[Caller]:
     """Open the driver's own connection."""
-    return (_sqlite3 if address_of(folder) is None else _psycopg)(folder)
+    return _sqlite3(folder, any_thread=any_thread) if address_of(folder) is None else _psycopg(folder)
