@@ -1,6 +1,7 @@
 """Kizami: jobs on a clock, durable, each tick once, mirrored into Slack."""
 
 from kizami.app.app import Kizami
+from kizami.app.client import Client
 from kizami.app.performer import Performer
 from kizami.app.tick import Tick
 from kizami.core.backoff import Backoff
@@ -42,6 +43,7 @@ from kizami.engine.settings import WorkerSettings
 __all__ = [
     "Backoff",
     "Cancel",
+    "Client",
     "ConfigurationError",
     "CronError",
     "CursorMovedError",
