@@ -10,14 +10,27 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kizami.core.errors import InvalidInputError, NotFoundError
+from kizami.core.errors import InvalidInputError, NotFoundError, WrongStateError
 from kizami.core.options import JobOptions
+from kizami.core.policy import Policy
+from kizami.core.states import JobState
 from kizami.store.postgres.arrays import literal
 from kizami.store.postgres.migrate import migrate
 from kizami.store.postgres.place import place_of
 from kizami.store.postgres.store import PostgresStore
-from kizami.store.protocol import JobFilter, NewJob, Store
-from tests.conformance.whole_store import APP, BINDING, employ, new_job
+from kizami.store.protocol import BindingDeclaration, JobFilter, NewJob, Store
+from tests.conformance.whole_store import (
+    APP,
+    BINDING,
+    StillClock,
+    completed,
+    employ,
+    local_ids,
+    new_job,
+    report,
+    take,
+    take_one,
+)
 
 CALLERS = 32
 STRANGER = NewJob(APP, "nobody", "stranger", "{}")
@@ -99,3 +112,75 @@ def test_a_text_that_no_database_keeps_is_refused(text: str) -> None:
         literal(["fine", text])
     with pytest.raises(InvalidInputError, match=r"U\+"):
         literal([None, text])
+
+
+async def test_a_report_and_the_next_claim_share_a_commit(postgres_url: str) -> None:
+    migrate(place_of(postgres_url))
+    store = PostgresStore(place_of(postgres_url))
+    await store.open()
+    try:
+        await employ(store, "w1")
+        await store.jobs.enqueue([new_job("first"), new_job("second")])
+        first = await take_one(store)
+        landed, (second,) = await asyncio.gather(store.jobs.report([completed(first)]), take(store, limit=1))
+        assert landed == (True,)
+    finally:
+        await store.close()
+    with psycopg.connect(postgres_url) as connection:
+        rows = connection.execute("SELECT state, xmin::text FROM kizami_jobs ORDER BY key").fetchall()
+    assert [row[0] for row in rows] == ["COMPLETED", "QUEUED"]
+    assert rows[0][1] == rows[1][1]
+    assert second.job_id.endswith("second")
+
+
+async def test_a_report_that_is_refused_takes_no_claim_with_it(whole: Store) -> None:
+    await whole.jobs.enqueue([new_job("first"), new_job("second")])
+    first = await take_one(whole)
+    wrong = completed(first)._replace(state=JobState.QUEUED)
+    refused, taken = await asyncio.gather(whole.jobs.report([wrong]), take(whole, limit=1), return_exceptions=True)
+    assert isinstance(refused, WrongStateError)
+    assert [job.job_id.partition(":")[2] for job in taken] == ["second"]  # type: ignore[union-attr]  # it isn't one
+    assert await report(whole, completed(first))
+
+
+async def test_a_job_added_alone_notices_that_its_binding_has_changed(whole: Store) -> None:
+    """What is remembered of a binding is never the last word."""
+    await whole.jobs.enqueue([new_job("before", JobOptions(priority=5))])
+    calm = BindingDeclaration(BINDING, Policy(concurrency=100, aging_interval=None))
+    await whole.bindings.declare(APP, [calm])
+    await whole.jobs.enqueue([new_job("low")])
+    await whole.jobs.enqueue([new_job("high", JobOptions(priority=1))])
+    await whole.jobs.enqueue([new_job("low")])
+    assert local_ids(await take(whole)) == ["before", "high", "low"]
+
+
+async def test_a_job_added_alone_waits_for_its_time_and_finds_itself(whole: Store, still_clock: StillClock) -> None:
+    await whole.jobs.enqueue([new_job("now")])
+    await whole.jobs.enqueue([new_job("later", delay_ms=5_000)])
+    again = await whole.jobs.enqueue([new_job("later", delay_ms=9_000)])
+    assert again[0].existing
+    assert local_ids(await take(whole)) == ["now"]
+    still_clock.move(4_999)
+    assert await take(whole) == []
+    still_clock.move(1)
+    assert local_ids(await take(whole)) == ["later"]
+
+
+async def test_a_job_added_alone_whose_connection_is_cut_is_there_once_and_is_new(postgres_url: str) -> None:
+    migrate(place_of(postgres_url))
+    store = PostgresStore(place_of(postgres_url))
+    await store.open()
+    try:
+        await employ(store, "w1")
+        await store.jobs.enqueue([new_job("first")])
+        await store.jobs.enqueue([new_job("second")])
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        (answer,) = await store.jobs.enqueue([new_job("third")])
+        assert not answer.existing
+        assert await stored(store) == ["first", "second", "third"]
+    finally:
+        await store.close()

@@ -11,6 +11,7 @@ from kizami import Kizami
 from kizami.core.errors import StoreError
 from kizami.runtime import Background, SystemRuntime
 from kizami.store.protocol import Registration
+from kizami.store.protocol.store import ALL_TOPICS, Topic
 from kizami.store.rooms.schedules import ScheduleRoom
 from kizami.store.sqlite.store import SqliteStore
 
@@ -22,8 +23,8 @@ class Listening(SqliteStore):
         super().__init__(str(path), runtime)
         self.listeners = 0
 
-    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
-        end = super().on_change(wake)
+    def on_change(self, wake: Callable[[], None], topics: tuple[Topic, ...] = ALL_TOPICS) -> Callable[[], None]:
+        end = super().on_change(wake, topics)
         self.listeners += 1
 
         def forget() -> None:

@@ -37,14 +37,17 @@ def test_the_printed_sql_does_what_the_command_does(on_postgres: Project, postgr
 
 
 def test_a_migration_is_applied_once(on_postgres: Project) -> None:
-    assert json.loads(on_postgres.run("migrate", "--json").out)["applied"] == [{"number": 1, "name": "initial"}]
+    assert json.loads(on_postgres.run("migrate", "--json").out)["applied"] == [
+        {"number": 1, "name": "initial"},
+        {"number": 2, "name": "claims"},
+    ]
     assert json.loads(on_postgres.run("migrate", "--json").out)["applied"] == []
 
 
 def test_an_unmigrated_database_is_refused_with_the_remedy(on_postgres: Project) -> None:
     ran = on_postgres.run("jobs", "list", "reports:app")
     assert (ran.code, ran.out) == (4, "")
-    assert "lacks the migration 1 (initial). Run `kizami migrate`." in ran.err
+    assert "lacks the migration 1 (initial), 2 (claims). Run `kizami migrate`." in ran.err
 
 
 def test_a_sqlite_file_migrates_by_itself_and_is_told_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

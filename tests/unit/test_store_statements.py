@@ -17,12 +17,14 @@ from kizami.store.statements import Dialect, Statement, read
 SQLITE, POSTGRES = "kizami.store.sqlite", "kizami.store.postgres"
 OWN_AREA = "database"
 """What only the stores themselves ask."""
+WHERE_THE_WAY_IS_LONG = "job_alone"
+"""What no room asks of SQLite, to which there is no way."""
 OF_THE_CLOCK = {"now", "boot", "boot_id"}
 
 
 def areas(package: str) -> set[str]:
     found = {entry.name.removesuffix(".sql") for entry in (files(package) / "sql").iterdir()}
-    return found - {OWN_AREA}
+    return found - {OWN_AREA, WHERE_THE_WAY_IS_LONG}
 
 
 def parameters(text: str) -> set[str]:

@@ -89,9 +89,12 @@ class Policy:
         With aging, effective priority is priority + waited / aging; of two jobs the one with the smaller
         `first_due_at - priority * aging` is always ahead. Without, priority decides, then the due time.
         """
-        if self.aging_ms is None:
-            return -priority, first_due_at
-        return 0, first_due_at - priority * self.aging_ms
+        rank, lead_ms = self.rank_and_lead(priority)
+        return rank, first_due_at - lead_ms
+
+    def rank_and_lead(self, priority: int) -> tuple[int, int]:
+        """Return a job's rank, and how many milliseconds its order_key is before its first due time."""
+        return (-priority, 0) if self.aging_ms is None else (0, priority * self.aging_ms)
 
 
 @dataclass(frozen=True, slots=True)

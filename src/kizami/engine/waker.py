@@ -13,6 +13,7 @@ class Waker:
     """An event with a bounded wait; wake-ups between two looks count as one."""
 
     def __init__(self, clock: Clock) -> None:
+        self._has_news = False
         self._clock = clock
         self._event = asyncio.Event()
 
@@ -20,9 +21,16 @@ class Waker:
         """End the present or the next wait. Event loop only."""
         self._event.set()
 
-    def clear(self) -> None:
-        """Begin a look: what comes after this call ends the next wait."""
+    def tell(self) -> None:
+        """Wake because somebody changed what is stored. Event loop only."""
+        self._has_news = True
+        self._event.set()
+
+    def clear(self) -> bool:
+        """Begin a look: what comes after this call ends the next wait. Tell whether there is news since the last."""
         self._event.clear()
+        news, self._has_news = self._has_news, False
+        return news
 
     async def wait(self, at_most_ms: int) -> None:
         """Wait for a wake-up, at most that long."""

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from kizami.core.times import EpochMs
+    from kizami.store.protocol import Topic
     from kizami.store.statements import Statement
 
 T = TypeVar("T")
 Item = TypeVar("Item")
+Given_contra = TypeVar("Given_contra", contravariant=True)
 Answered = TypeVar("Answered")
 
 
@@ -96,8 +98,27 @@ Read = Callable[[Transaction, Moment], T]
 Joint = Callable[[Transaction, Moment, Sequence[Item]], Sequence[Answered]]
 """An operation over items of several callers, with an answer for each."""
 
-Foresight = Callable[[Sequence[Item]], Sequence[tuple["Statement", Mapping[str, Any]]]]
+Ahead = tuple["Statement", Mapping[str, Any]]
+"""A statement with its facts, known before the transaction begins."""
+
+Foresight = Callable[[Sequence[Item]], Sequence[Ahead]]
 """Which statements an operation over such items begins with: where the way is long, they are sent together."""
+
+
+class Alone(Protocol[Given_contra, Answered]):
+    """How one item is written by one statement, which is a transaction by itself."""
+
+    def call(self, item: Given_contra, /) -> tuple[Statement, Mapping[str, Any]] | None:
+        """Return the statement; None when the item needs more than that."""
+        ...
+
+    def answer(self, item: Given_contra, rows: list[Any], /) -> Answered | None:
+        """Return the answer by what the statement returned; None when it did nothing."""
+        ...
+
+    def answer_after_loss(self, answer: Answered, /) -> Answered:
+        """Return the operation's answer when the statement was sent before and nobody knows what became of it."""
+        ...
 
 
 class Database(Protocol):
@@ -107,10 +128,21 @@ class Database(Protocol):
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
         ...
 
+    async def share(self, operation: Write[T], foreseen: Sequence[Ahead] = ()) -> T:
+        """Run an operation as `write` does, in one transaction with those of its kind that wait at the same time.
+
+        They run in the order in which they came. It is for short ones that come often and belong to one worker. One
+        that runs alone may begin with the `foreseen` statements, sent together where the way is long.
+        """
+        ...
+
     def gathered(
-        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item], alone: Alone[Item, Answered]
     ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
-        """Return what writes items, those of concurrent callers in one transaction, all or none of each caller's."""
+        """Return what writes items, those of concurrent callers in one transaction, all or none of each caller's.
+
+        `foresee` and `alone` are for databases to which the way is long.
+        """
         ...
 
     async def read(self, operation: Read[T]) -> T:
@@ -148,6 +180,6 @@ class Database(Protocol):
         """Return the store's wall clock."""
         ...
 
-    def announce(self) -> None:
+    def announce(self, *topics: Topic) -> None:
         """Tell those who wait that there is something to look at."""
         ...

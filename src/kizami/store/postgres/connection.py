@@ -70,6 +70,11 @@ def connect(place: Place) -> Connection:
     return connection
 
 
+def is_behind_pooler(connection: Connection) -> bool:
+    """Tell whether `connect` found a pooler: nothing may be left in the session then."""
+    return connection.prepare_threshold is None
+
+
 def is_pooled(connection: Connection) -> bool:
     """Tell whether a pooler stands between: then the process that serves us isn't the one that greeted us.
 

@@ -19,16 +19,18 @@ from kizami.store.callers import driver_connection, driver_connection_async, unk
 from kizami.store.looks import LOOK_MS, Looks, too_slow
 from kizami.store.ownership import Ownership
 from kizami.store.postgres.callers import AsyncCaller, SyncCaller, on_a_thread
-from kizami.store.postgres.gathering import GATHER_MAX, Gathering
+from kizami.store.postgres.gathering import GATHER_MAX, Gathering, Sharing
 from kizami.store.postgres.joined import Identity, home_of, joined
 from kizami.store.postgres.session import Errand, Session
+from kizami.store.protocol.store import ALL_TOPICS, Topic
+from kizami.store.wakes import Wakes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from kizami.core.times import EpochMs
     from kizami.store.postgres.place import Place
-    from kizami.store.transaction import Foresight, Joint, Read, Write
+    from kizami.store.transaction import Ahead, Alone, Foresight, Joint, Read, Write
 
 _WANTED: Final = "a connection of psycopg, or a connection or session of SQLAlchemy over one,"
 T = TypeVar("T")
@@ -46,14 +48,15 @@ class Database:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self._wakes: dict[object, Callable[[], None]] = {}
+        self._wakes = Wakes()
         self._lanes: dict[Errand, _Lanes] = {}
         self._looks = Looks(place.shown)
         self.ownership = Ownership(place.shown)
         self._heart = Session(place)
         self._heart_lock = threading.Lock()
         self._home: Identity | None = None
-        self._tell_others: Callable[[], None] = lambda: None
+        self._tell_others: Callable[[tuple[Topic, ...]], None] = lambda _: None
+        self._sharing = Sharing(self._lend_writer)
 
     def open(self) -> None:
         """Start; the first connection is made by the first operation."""
@@ -79,11 +82,15 @@ class Database:
         """Run an operation in a committed transaction. Raises StoreError; what the operation raises is raised here."""
         return await asyncio.shield(asyncio.wrap_future(self._submit(operation, Errand.WRITE)))
 
+    async def share(self, operation: Write[T], foreseen: Sequence[Ahead] = ()) -> T:
+        """Run an operation in a committed transaction, with those that wait at the same time."""
+        return await asyncio.shield(asyncio.wrap_future(self._sharing.submit(operation, foreseen)))
+
     def gathered(
-        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item], alone: Alone[Item, Answered]
     ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
         """Return what writes items, those of concurrent callers in one transaction, all or none of each caller's."""
-        gathering = Gathering(self._lend_writer, operation, foresee)
+        gathering = Gathering(self._lend_writer, operation, foresee, alone)
 
         async def write(items: Sequence[Item]) -> tuple[Answered, ...]:
             if len(items) > GATHER_MAX:
@@ -148,27 +155,20 @@ class Database:
         """Return the database's wall clock."""
         return await self.read(lambda _, moment: moment.now)
 
-    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def on_change(self, wake: Callable[[], None], topics: tuple[Topic, ...] = ALL_TOPICS) -> Callable[[], None]:
         """Call `wake` on the event loop after a change that somebody may wait for; return what ends that."""
-        token = object()
-        self._wakes[token] = wake
+        return self._wakes.add(wake, topics)
 
-        def forget() -> None:
-            self._wakes.pop(token, None)
-
-        return forget
-
-    def announce(self) -> None:
+    def announce(self, *topics: Topic) -> None:
         """Tell those who wait, in this process and in others, that there is something to look at."""
-        self.wake()
-        self._tell_others()
+        self.wake(topics)
+        self._tell_others(topics)
 
-    def wake(self) -> None:
+    def wake(self, topics: tuple[Topic, ...]) -> None:
         """Tell those who wait in this process."""
-        for wake in tuple(self._wakes.values()):
-            wake()
+        self._wakes.call(topics)
 
-    def on_announce(self, tell_others: Callable[[], None]) -> None:
+    def on_announce(self, tell_others: Callable[[tuple[Topic, ...]], None]) -> None:
         """Call `tell_others` after each change of this process; it may come often, and must return at once."""
         self._tell_others = tell_others
 

@@ -16,6 +16,7 @@ from kizami.store.postgres.faults import translate
 from kizami.store.postgres.listener import CHANNEL
 from kizami.store.postgres.migrate import require_current
 from kizami.store.postgres.transaction import DIALECT, columns
+from kizami.store.protocol import Topic
 from kizami.store.transaction import Moment
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def joined(
             now = _require_same(caller, place, is_home)
             moment = Moment(now, now, "")
             yield JoinedTransaction(caller, moment), moment
-            caller.run(f"NOTIFY {CHANNEL}")
+            caller.run(f"NOTIFY {CHANNEL}, '{Topic.JOBS}'")
     except psycopg.Error as error:
         raise _translated(error, place) from error
 

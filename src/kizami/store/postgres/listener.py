@@ -1,7 +1,7 @@
 """Waking other processes and being woken: one connection that listens, and that tells of our own changes.
 
-A notification is a hint and carries nothing; one that is lost is made good by the next look at the clock. It isn't part
-of any transaction (committing with one takes a lock on the whole server), and many changes make one notification.
+A notification is a hint and carries only a topic; one that is lost is made good by the next look at the clock. It isn't
+part of any transaction (committing with one takes a lock on the whole server), and many changes make one notification.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import psycopg
 
 from kizami.core.errors import StoreError
 from kizami.store.postgres.connection import Connection, connect, is_pooled
+from kizami.store.protocol.store import ALL_TOPICS, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("kizami.store")
 CHANNEL: Final = "kizami_changes"
 GATHER_SECONDS: Final = 0.005
-"""How long changes are gathered before others are told of them."""
+"""Others are told at once of the first change, then of all that come within so long together."""
 POLL_SECONDS: Final = 0.5
 """How often to look where a pooler swallows notifications."""
 AGAIN_SECONDS: Final = 2.0
@@ -34,11 +35,12 @@ AGAIN_SECONDS: Final = 2.0
 class Listener:
     """A thread that calls `wake` when another process changed something, and tells others when asked to."""
 
-    def __init__(self, place: Place, wake: Callable[[], None]) -> None:
+    def __init__(self, place: Place, wake: Callable[[tuple[Topic, ...]], None]) -> None:
         self._place = place
         self._wake = wake
         self._stopped = threading.Event()
-        self._owes = threading.Event()
+        self._owed: set[Topic] = set()
+        self._lock = threading.Lock()
         self._bell, self._rope = socket.socketpair()
         self._bell.setblocking(False)
         self._rope.setblocking(False)
@@ -56,10 +58,12 @@ class Listener:
         self._bell.close()
         self._rope.close()
 
-    def tell_others(self) -> None:
+    def tell_others(self, topics: tuple[Topic, ...]) -> None:
         """Have other processes woken soon. Many calls are one notification."""
-        if not self._owes.is_set():
-            self._owes.set()
+        with self._lock:
+            rings = not self._owed
+            self._owed.update(topics)
+        if rings:
             self._ring()
 
     def _ring(self) -> None:
@@ -77,7 +81,7 @@ class Listener:
                 if not said:
                     log.warning("no changes of other processes are heard until it is back: %s", error)
                 said = True
-                self._wake()
+                self._wake(ALL_TOPICS)
                 self._stopped.wait(AGAIN_SECONDS)
                 continue
             said = False
@@ -94,37 +98,53 @@ class Listener:
             log.info("a pooler stands between: changes of other processes are looked for every %s s", POLL_SECONDS)
         else:
             connection.execute(f"LISTEN {CHANNEL}")
-        self._wake()  # whatever happened before this connection listened
+        self._wake(ALL_TOPICS)  # whatever happened before this connection listened
         while not self._stopped.is_set():
-            heard = self._wait(connection, POLL_SECONDS if polling else None)
-            if heard and (polling or _is_news(connection)):
-                self._wake()
-            if self._owes.is_set():
-                self._stopped.wait(GATHER_SECONDS)
-                self._owes.clear()
-                _notify(connection)
+            heard = self._wait(connection, self._bell, POLL_SECONDS if polling else None)
+            if heard and polling:
+                self._wake(ALL_TOPICS)
+            elif heard:
+                self._pass_on(connection)
+            if owed := self._take_owed():
+                _notify(connection, owed)
+                if self._wait(connection, None, GATHER_SECONDS):
+                    self._pass_on(connection)
 
-    def _wait(self, connection: Connection, seconds: float | None) -> bool:
+    def _pass_on(self, connection: Connection) -> None:
+        """Wake whoever waits for what another process changed."""
+        if news := _news(connection):
+            self._wake(news)
+
+    def _take_owed(self) -> set[Topic]:
+        with self._lock:
+            owed, self._owed = self._owed, set()
+        return owed
+
+    @staticmethod
+    def _wait(connection: Connection, bell: socket.socket | None, seconds: float | None) -> bool:
         """Wait for the database or the bell; True when it was not the bell alone."""
         with selectors.DefaultSelector() as selector:
             selector.register(connection, selectors.EVENT_READ)
-            selector.register(self._bell, selectors.EVENT_READ)
+            if bell is not None:
+                selector.register(bell, selectors.EVENT_READ)
             ready = [key.fileobj for key, _ in selector.select(seconds)]
-        if self._bell in ready:
-            self._bell.recv(4096)
-        return ready != [self._bell]
+        if bell is not None and bell in ready:
+            bell.recv(4096)
+        return ready != [bell]
 
 
-def _notify(connection: Connection) -> None:
+def _notify(connection: Connection, topics: set[Topic]) -> None:
     """Notify the others. A hint needs no disk, and would make the commits of jobs wait for theirs."""
     with connection.pipeline():
         connection.execute("BEGIN")
         connection.execute("SET LOCAL synchronous_commit = off")
-        connection.execute(f"NOTIFY {CHANNEL}")
+        for topic in topics:
+            connection.execute(f"NOTIFY {CHANNEL}, '{topic}'")
         connection.execute("COMMIT")
 
 
-def _is_news(connection: Connection) -> bool:
-    """Tell whether any of the notifications that have come is another process's: ours come back to us as well."""
-    told_by = {notification.pid for notification in connection.notifies(timeout=0)}
-    return bool(told_by - {connection.info.backend_pid})
+def _news(connection: Connection) -> tuple[Topic, ...]:
+    """Return what the notifications that have come are about, but for our own, which come back to us as well."""
+    own = connection.info.backend_pid
+    told = {notification.payload for notification in connection.notifies(timeout=0) if notification.pid != own}
+    return tuple(topic for topic in Topic if topic in told)

@@ -1,7 +1,8 @@
 """One connection and the transactions on it, made anew when it was lost.
 
-Nothing stays behind in the session: time limits are set in each transaction, by the statement that also asks for the
-database's time. So a pooler may hand every transaction to another connection.
+Time limits are set in each transaction, by the statement that also asks for the database's time: a pooler may hand
+every transaction to another connection. Only where none stands between are they set for the session too, for statements
+that are a transaction by themselves.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import psycopg
 
 from kizami.core.errors import StoreUnclearError
+from kizami.core.storable import require_storable
 from kizami.store.looks import LOOK_MS, too_slow
-from kizami.store.postgres.connection import Connection, connect, is_lost
+from kizami.store.postgres.connection import Connection, connect, is_behind_pooler, is_lost
 from kizami.store.postgres.faults import is_ended, may_repeat, needs_new_connection, translate
 from kizami.store.postgres.transaction import DIALECT, Foreseen, PostgresTransaction, call_of
 from kizami.store.transaction import Moment
@@ -21,6 +23,7 @@ from kizami.store.transaction import Moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from kizami.store.postgres.connection import Row
     from kizami.store.postgres.place import Place
     from kizami.store.statements import Statement
     from kizami.store.transaction import Transaction
@@ -28,12 +31,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TRIES_MAX: Final = 3
 _ASKS_MAX: Final = 20
-_OPENING: Final = """
-SELECT kizami_now() AS now, {transaction_id} AS transaction_id,
-  set_config('lock_timeout', '10s', true), set_config('statement_timeout', '{limit_ms}ms', true),
-  set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)
-"""
 _STATEMENT_MS: Final = 30_000
+_LIMITS: Final = """
+SELECT set_config('lock_timeout', '10s', {local}), set_config('statement_timeout', '{limit_ms}ms', {local}),
+  set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), {local})
+"""
+_ALONG_INDEXES: Final = """,
+  set_config('enable_seqscan', 'off', {local}), set_config('enable_bitmapscan', 'off', {local}),
+  set_config('enable_hashjoin', 'off', {local}), set_config('enable_mergejoin', 'off', {local})
+"""
+"""A plan is kept for long, and many are made while the tables are empty: the engine's must not depend on that."""
+
+_OPENING: Final = _LIMITS.replace("{local}", "true") + ", kizami_now() AS now, {transaction_id} AS transaction_id"
+_OPENING_OF_THE_ENGINE: Final = _OPENING + _ALONG_INDEXES.replace("{local}", "true")
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -42,10 +52,14 @@ class Errand(Enum):
 
     WRITE = (
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
-        _OPENING.format(transaction_id="pg_current_xact_id()::text", limit_ms=_STATEMENT_MS),
+        _OPENING_OF_THE_ENGINE.format(transaction_id="pg_current_xact_id()::text", limit_ms=_STATEMENT_MS),
     )
-    READ = (_SNAPSHOT, _OPENING.format(transaction_id="NULL", limit_ms=_STATEMENT_MS))
+    READ = (_SNAPSHOT, _OPENING_OF_THE_ENGINE.format(transaction_id="NULL", limit_ms=_STATEMENT_MS))
     LOOK = (_SNAPSHOT, _OPENING.format(transaction_id="NULL", limit_ms=LOOK_MS))
+
+
+class StatementLostError(Exception):
+    """The connection was lost while a statement ran that is a transaction by itself: it may have been kept."""
 
 
 class Session:
@@ -54,6 +68,7 @@ class Session:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._connection: Connection | None = None
+        self._limited: Connection | None = None
 
     def run(
         self,
@@ -90,11 +105,38 @@ class Session:
             remedy="See the server's log; Kizami tries again by itself.",
         )
 
+    def run_alone(self, statement: Statement, facts: Mapping[str, Any]) -> list[Row]:
+        """Run one statement in a transaction of its own; return nothing where only a longer one is safe.
+
+        That is behind a pooler, where time limits can't be left in the session, and when the server took it back.
+        Raises StatementLostError, StoreError, InvalidInputError.
+        """
+        require_storable(facts)
+        connection = self._connection = self._connection or connect(self._place)
+        if is_behind_pooler(connection):
+            return []
+        try:
+            self._limit(connection)
+            return connection.execute(DIALECT[statement], facts).fetchall()
+        except psycopg.Error as error:
+            if is_lost(connection) or needs_new_connection(error):
+                self.close()
+                raise StatementLostError from error
+            if may_repeat(error):
+                return []
+            raise translate(error, self._place) from error
+
     def close(self) -> None:
         """Disconnect."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _limit(self, connection: Connection) -> None:
+        """Set the time limits of statements that run alone, once for each connection."""
+        if self._limited is not connection:
+            connection.execute((_LIMITS + _ALONG_INDEXES).format(limit_ms=_STATEMENT_MS, local="false"), prepare=False)
+            self._limited = connection
 
     def _commit(self, transaction: PostgresTransaction, transaction_id: str | None) -> bool:
         """Commit; False when the connection was lost and the transaction turned out to be taken back."""

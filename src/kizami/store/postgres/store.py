@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kizami.store.postgres.database import Database
 from kizami.store.postgres.listener import Listener
 from kizami.store.postgres.migrate import require_current
+from kizami.store.protocol.store import ALL_TOPICS, Topic
 from kizami.store.rooms.bindings import BindingRoom
 from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
@@ -62,8 +63,8 @@ class PostgresStore:
         self._database.open()
         loop = asyncio.get_running_loop()
 
-        def wake() -> None:
-            loop.call_soon_threadsafe(self._database.wake)
+        def wake(topics: tuple[Topic, ...]) -> None:
+            loop.call_soon_threadsafe(self._database.wake, topics)
 
         listener = Listener(self._place, wake)
         self._database.on_announce(listener.tell_others)
@@ -79,9 +80,9 @@ class PostgresStore:
             self._listener = None
         self._database.ownership.release()
 
-    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def on_change(self, wake: Callable[[], None], topics: tuple[Topic, ...] = ALL_TOPICS) -> Callable[[], None]:
         """Call `wake` soon after this or another process changed something; return what ends that."""
-        return self._database.on_change(wake)
+        return self._database.on_change(wake, topics)
 
     async def check(self) -> None:
         """Raise StoreError unless the database can be read and written now."""

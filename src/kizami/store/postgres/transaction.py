@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from psycopg.rows import tuple_row
 
@@ -12,7 +12,7 @@ from kizami.store.postgres.arrays import literal
 from kizami.store.statements import Dialect
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from psycopg import Cursor
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kizami.store.statements import Statement
     from kizami.store.transaction import Moment
 
+T = TypeVar("T")
 _PARAMETER: Final = re.compile(r"(?<!:):([a-z]\w*)")
 
 
@@ -51,21 +52,20 @@ class PostgresTransaction:
         if self._foreseen and (found := self._foreseen.pop(call_of(statement, facts), None)) is not None:
             return found
         require_storable(facts)
-        self._catch_up()
-        return self.connection.execute(DIALECT.text(statement, pieces), {**self._time, **facts})
+        text = DIALECT.text(statement, pieces)
+        return self._after_late(lambda: self.connection.execute(text, {**self._time, **facts}))
 
     def tuples(self, statement: Statement, facts: Mapping[str, Any], /) -> Cursor[tuple[Any, ...]]:
         """Run a named statement whose rows are read by place. Raises psycopg.Error."""
-        self._catch_up()
         cursor = self.connection.cursor(row_factory=tuple_row)
-        return cursor.execute(DIALECT[statement], {**self._time, **facts})
+        return self._after_late(lambda: cursor.execute(DIALECT[statement], {**self._time, **facts}))
 
     def execute_many(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> int:
         """Run a statement once for all rows: it unnests their columns, :c1 and so on. Raises psycopg.Error."""
         if not rows:
             return 0
-        self._catch_up()
-        return self.connection.execute(DIALECT[statement], self._time | columns(rows)).rowcount
+        facts = self._time | columns(rows)
+        return self._after_late(lambda: self.connection.execute(DIALECT[statement], facts)).rowcount
 
     def execute_late(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> None:
         """Run a statement once for all rows, on the way to the commit."""
@@ -74,17 +74,17 @@ class PostgresTransaction:
 
     def commit(self) -> None:
         """Send what was left for the end, and the commit. Raises psycopg.Error."""
-        if not self._late:
-            self.connection.execute("COMMIT", prepare=False)
-            return
-        with self.connection.pipeline():
-            self._catch_up()
-            self.connection.execute("COMMIT", prepare=False)
+        self._after_late(lambda: self.connection.execute("COMMIT", prepare=False))
 
-    def _catch_up(self) -> None:
+    def _after_late(self, run: Callable[[], T]) -> T:
+        """Run a statement behind those that were left for later, all in one way to the server and back."""
+        if not self._late:
+            return run()
         late, self._late = self._late, []
-        for text, facts in late:
-            self.connection.execute(text, facts)
+        with self.connection.pipeline():
+            for text, facts in late:
+                self.connection.execute(text, facts)
+            return run()
 
 
 def call_of(statement: Statement, facts: Mapping[str, Any]) -> Call:

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         TickKind,
         edition_fingerprint,
     )
-    from kizami.store.protocol.store import Store
+    from kizami.store.protocol.store import Store, Topic
     from kizami.store.protocol.workers import Worker, WorkerStore
 
 __all__ = [
@@ -135,6 +135,7 @@ __all__ = [
     "Superseded",
     "Swept",
     "TickKind",
+    "Topic",
     "Vouch",
     "Worker",
     "WorkerStore",

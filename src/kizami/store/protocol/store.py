@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +14,17 @@ if TYPE_CHECKING:
     from kizami.store.protocol.leases import LeaseStore
     from kizami.store.protocol.schedules import ScheduleStore
     from kizami.store.protocol.workers import WorkerStore
+
+
+class Topic(StrEnum):
+    """What a change is about."""
+
+    JOBS = "jobs"
+    OTHER = "other"
+    """Schedules, bindings, workers: what changes seldom."""
+
+
+ALL_TOPICS: Final = tuple(Topic)
 
 
 class Store(Protocol):
@@ -86,7 +98,7 @@ class Store(Protocol):
         """Finish what is waiting and disconnect."""
         ...
 
-    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def on_change(self, wake: Callable[[], None], topics: tuple[Topic, ...] = ALL_TOPICS) -> Callable[[], None]:
         """Call `wake` (on the event loop) soon after this or another process changed something worth a look.
 
         Return what ends that; safe to call twice.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kizami.core.dispatch import Piles, Wait, diagnose
 from kizami.core.policy import encode_changes
 from kizami.store.protocol import BindingDiagnostics
+from kizami.store.protocol.store import Topic
 from kizami.store.rooms.binding_declaring import declare, get, rekey_if_reordered, require
 from kizami.store.rooms.binding_rows import binding, policy_of, shard_view
 from kizami.store.statements import load
@@ -39,7 +40,7 @@ class BindingRoom:
                 declare(transaction, moment, app, declaration)
 
         await self._database.write(operation)
-        self._database.announce()
+        self._database.announce(Topic.OTHER)
 
     async def get(self, app: str, name: str) -> Binding | None:
         """Return one binding."""
@@ -79,7 +80,7 @@ class BindingRoom:
 
     async def _change(self, operation: Any) -> Binding:
         changed: Binding = await self._database.write(operation)
-        self._database.announce()
+        self._database.announce(Topic.OTHER)
         return changed
 
 

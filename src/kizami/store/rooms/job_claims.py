@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kizami.core.dispatch import Admission, ShardView
     from kizami.store.protocol import Claim, ClaimedJob
     from kizami.store.rooms.job_memory import ClaimMemory
-    from kizami.store.transaction import Moment, Row, Transaction
+    from kizami.store.transaction import Ahead, Moment, Row, Transaction
 
 SQL: Final = load("jobs")
 PROMOTE_MAX: Final = 2_000
@@ -61,7 +61,7 @@ class _Shard:
 def horizon(transaction: Transaction, moment: Moment, app: str, bindings: tuple[str, ...]) -> Horizon:
     """Tell whether a claim is worth a try, and if not, when that changes by itself."""
     ready, wakes = False, []
-    for shard in _shards_with_work(transaction, moment, app, bindings):
+    for shard in _shards_with_work(transaction, moment, _asking(app, bindings, hold=False)):
         due_at, stop = shard.row["next_due_at"], stop_of(shard.view)
         is_due = due_at is not None and due_at <= moment.now
         if stop is None:
@@ -82,18 +82,18 @@ def claim(transaction: Transaction, moment: Moment, wanted: Claim, memory: Claim
     return taken
 
 
-def _hold_shards(transaction: Transaction, wanted: Claim) -> str | None:
-    """Keep other claims from the shards that have work; return them as a list, None where nobody else writes anyway."""
-    facts = {"app": wanted.app, "bindings": json.dumps(wanted.bindings)}
-    held: str | None = transaction.execute(SQL["hold_shards_with_work"], facts).fetchone()["held"]
-    return held
+def foresee(wanted: Claim) -> list[Ahead]:
+    """Return the statement with which a claim begins."""
+    return [_asking(wanted.app, wanted.bindings, hold=True)]
 
 
-def _shards_with_work(
-    transaction: Transaction, moment: Moment, app: str, bindings: tuple[str, ...], held: str | None = None
-) -> list[_Shard]:
-    facts = {"app": app, "bindings": json.dumps(bindings), "held": held}
-    rows = transaction.execute(SQL["shards_with_work"], facts).fetchall()
+def _asking(app: str, bindings: tuple[str, ...], *, hold: bool) -> Ahead:
+    """Ask for the shards with work; `hold` keeps other claims from them."""
+    return SQL["shards_with_work"], {"app": app, "bindings": json.dumps(bindings), "hold": int(hold)}
+
+
+def _shards_with_work(transaction: Transaction, moment: Moment, asking: Ahead) -> list[_Shard]:
+    rows = transaction.execute(*asking).fetchall()
     return [_Shard(row, shard_view(row, moment, policy_of(row)), row["ready"], shard_name(row)) for row in rows]
 
 
@@ -108,8 +108,7 @@ class _Claiming:
         self._tally = Tally()
         self._taken: list[ClaimedJob] = []
         self._scanned = 0
-        held = _hold_shards(transaction, wanted)
-        found = _shards_with_work(transaction, moment, wanted.app, wanted.bindings, held)
+        found = _shards_with_work(transaction, moment, _asking(wanted.app, wanted.bindings, hold=True))
         self._shards = {shard.view.shard_key: shard for shard in found}
 
     def promote(self) -> bool:

@@ -19,13 +19,15 @@ from kizami.store.rooms.job_counts import PILES, Tally
 from kizami.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kizami.core.options import JobOptions
     from kizami.core.policy import Policy
     from kizami.store.protocol import Binding, NewJob
     from kizami.store.statements import Statement
     from kizami.store.transaction import Moment, Transaction
+
+    Note = Callable[[NewJob, "Home"], None]
 
 SQL: Final = load("jobs")
 KEY_BITS: Final = 20
@@ -46,6 +48,7 @@ class Home:
     policy: Policy
     shard_keys: tuple[int, ...]
     prefixes: tuple[str, ...]
+    stamp: str
 
     def shard_of(self, job: NewJob) -> int:
         """Return the job's shard. Raises InvalidInputError when its keys don't fit."""
@@ -59,7 +62,8 @@ def _stored_home(transaction: Transaction, app: str, name: str) -> Home | None:
     keys = {row["shard"]: row["shard_key"] for row in rows}
     shards = range(rows[0]["shards"])
     ids = tuple(f"{name}#{shard}:" for shard in shards)
-    return Home(binding(rows[0]), policy_of(rows[0]), tuple(keys[shard] for shard in shards), ids)
+    shard_keys = tuple(keys[shard] for shard in shards)
+    return Home(binding(rows[0]), policy_of(rows[0]), shard_keys, ids, rows[0]["stamp"])
 
 
 def home_of(transaction: Transaction, moment: Moment, job: NewJob) -> Home:
@@ -77,9 +81,14 @@ def home_of(transaction: Transaction, moment: Moment, job: NewJob) -> Home:
     return home
 
 
-def insert_jobs(transaction: Transaction, moment: Moment, jobs: Sequence[NewJob]) -> list[Enqueued]:
-    """Add jobs in order inside the caller's transaction; whose id or unique_key is taken is answered with that job."""
-    return _Insert(transaction, moment).run(jobs)
+def insert_jobs(
+    transaction: Transaction, moment: Moment, jobs: Sequence[NewJob], note: Note | None = None
+) -> list[Enqueued]:
+    """Add jobs in order inside the caller's transaction; whose id or unique_key is taken is answered with that job.
+
+    `note` is told where the jobs of a binding go.
+    """
+    return _Insert(transaction, moment, note).run(jobs)
 
 
 def insert_job(transaction: Transaction, moment: Moment, job: NewJob) -> tuple[Enqueued, int | None]:
@@ -115,8 +124,9 @@ class _Mould(NamedTuple):
 class _Insert:
     """One call's worth of new jobs."""
 
-    def __init__(self, transaction: Transaction, moment: Moment) -> None:
+    def __init__(self, transaction: Transaction, moment: Moment, note: Note | None = None) -> None:
         self.first_key = 0
+        self._note = note
         self._transaction = transaction
         self._moment = moment
         self._homes: dict[tuple[str, str], Home] = {}
@@ -158,6 +168,8 @@ class _Insert:
         home = self._homes.get(at)
         if home is None:
             home = self._homes[at] = home_of(self._transaction, self._moment, job)
+            if self._note is not None:
+                self._note(job, home)
         return home
 
     def _row(self, key: int, mould: _Mould, job: NewJob) -> _Row:
@@ -234,5 +246,9 @@ def _middle(policy: Policy, options: JobOptions, due_at: int, now: int) -> _Row:
         )
     in_order = ("ready" if due_at <= now else "waiting", options.priority, rank, order_key, due_at, first_due_at)
     keys = (options.concurrency_key or "", options.unique_key or "", options.partition_key or "")
-    backoff = "" if options.backoff == _DEFAULT_BACKOFF else json.dumps(asdict(options.backoff))
-    return (*in_order, *keys, options.max_attempts, options.guarantee.value, options.timeout_ms, backoff)
+    return (*in_order, *keys, options.max_attempts, options.guarantee.value, options.timeout_ms, backoff_text(options))
+
+
+def backoff_text(options: JobOptions) -> str:
+    """Return a job's backoff as it is stored, empty for the default."""
+    return "" if options.backoff == _DEFAULT_BACKOFF else json.dumps(asdict(options.backoff))

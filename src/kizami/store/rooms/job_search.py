@@ -46,8 +46,8 @@ _PREDICATES: Final = {
     "kizami_jobs_ready": "pile = 'ready'",
     "kizami_jobs_blocked": "pile = 'blocked'",
     "kizami_jobs_identity": "TRUE",
-    "kizami_jobs_keyed": "concurrency_key IS NOT NULL",
-    "kizami_jobs_unique": "unique_key IS NOT NULL",
+    "kizami_jobs_keyed": "concurrency_key <> ''",
+    "kizami_jobs_unique": "unique_key <> ''",
     "kizami_jobs_schedule": "schedule IS NOT NULL",
     "kizami_jobs_created": "TRUE",
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kizami.core.states import JobState
+from kizami.store.protocol.store import Topic
 from kizami.store.rooms import (
     job_claims,
     job_insert,
@@ -16,6 +18,7 @@ from kizami.store.rooms import (
     job_taking,
     workers,
 )
+from kizami.store.rooms.job_alone import JobAlone
 from kizami.store.rooms.job_counts import QUEUED, RUNNING, Tally
 from kizami.store.rooms.job_memory import ClaimMemory
 from kizami.store.statements import load
@@ -52,12 +55,13 @@ class JobRoom:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._memory = ClaimMemory()
-        self._add = database.gathered(job_insert.insert_jobs, job_insert.foresee)
+        alone = JobAlone()
+        self._add = database.gathered(partial(job_insert.insert_jobs, note=alone.note), job_insert.foresee, alone)
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Add jobs in order, all or none."""
         answers = await self._add(jobs)
-        self._database.announce()
+        self._database.announce(Topic.JOBS)
         return answers
 
     async def enqueue_in(self, connection: object, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
@@ -77,8 +81,9 @@ class JobRoom:
     async def claim(self, claim: Claim) -> tuple[ClaimedJob, ...]:
         """Hand ready jobs to a worker; in several transactions where much has to be promoted or passed over first."""
         while claim.limit > 0:
-            taken = await self._database.write(
+            taken = await self._database.share(
                 lambda transaction, moment: job_claims.claim(transaction, moment, claim, self._memory),
+                job_claims.foresee(claim),
             )
             if taken.jobs or not taken.again:
                 return taken.jobs
@@ -102,19 +107,19 @@ class JobRoom:
         """Record outcomes, each fenced by its claim number."""
         answers = await self._recorded(reports)
         if any(report.state is JobState.SCHEDULED for report in reports):
-            self._database.announce()
+            self._database.announce(Topic.JOBS)
         return answers
 
     async def _recorded(self, reports: Sequence[Report]) -> tuple[bool, ...]:
         homes = job_reports.first_tries(reports, self._memory)
         if homes:
             try:
-                return await self._database.write(
+                return await self._database.share(
                     lambda transaction, moment: job_reports.complete_first_tries(transaction, moment, reports, homes),
                 )
             except job_reports.NotFirstTriesError:
                 pass
-        return await self._database.write(
+        return await self._database.share(
             lambda transaction, moment: job_reports.record(transaction, moment, reports),
         )
 
@@ -144,7 +149,7 @@ class JobRoom:
         taken = await self._database.write(
             lambda transaction, moment: job_taking.take_silent(transaction, moment, app, trusted_ms),
         )
-        self._database.announce()
+        self._database.announce(Topic.JOBS)
         return taken
 
     async def retry(self, app: str, job_id: str) -> None:
@@ -168,7 +173,7 @@ class JobRoom:
         answer = await self._database.write(
             lambda transaction, moment: job_operations.bulk(transaction, moment, bulk),
         )
-        self._database.announce()
+        self._database.announce(Topic.JOBS)
         return answer
 
     async def get(self, app: str, job_id: str) -> Job | None:
@@ -191,7 +196,7 @@ class JobRoom:
         await self._database.write(
             lambda transaction, moment: operate(transaction, moment, job_operations.find(transaction, app, job_id)),
         )
-        self._database.announce()
+        self._database.announce(Topic.JOBS)
 
 
 def _adding(jobs: Sequence[NewJob]) -> Write[tuple[Enqueued, ...]]:

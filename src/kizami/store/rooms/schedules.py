@@ -9,6 +9,7 @@ from kizami.core.names import job_id
 from kizami.core.states import OUTSTANDING
 from kizami.store.protocol import DuePage, DueSchedule
 from kizami.store.protocol.schedules import SILENT_MS
+from kizami.store.protocol.store import Topic
 from kizami.store.rooms import editions, fires, plans
 from kizami.store.rooms.schedule_rows import fire_record, readable, schedule
 from kizami.store.statements import load
@@ -43,7 +44,7 @@ class ScheduleRoom:
         registration = await self._database.write(
             lambda transaction, moment: editions.register(transaction, moment, by, definitions),
         )
-        self._database.announce()
+        self._database.announce(Topic.OTHER)
         return registration
 
     async def editions(self, app: str, *, besides: str | None = None, silent_ms: int = SILENT_MS) -> Editions:
@@ -60,7 +61,7 @@ class ScheduleRoom:
         records = await self._database.write(
             lambda transaction, moment: fires.settle_all(transaction, moment, wanted),
         )
-        self._database.announce()
+        self._database.announce(Topic.OTHER)
         return records
 
     async def now(self) -> EpochMs:
@@ -79,7 +80,7 @@ class ScheduleRoom:
     async def resume(self, app: str, name: str) -> Schedule:
         """Fire again from the first boundary strictly after now."""
         resumed = await self._database.write(lambda transaction, moment: _resume(transaction, moment, app, name))
-        self._database.announce()
+        self._database.announce(Topic.OTHER)
         return resumed
 
     async def get(self, app: str, name: str) -> Schedule | None:

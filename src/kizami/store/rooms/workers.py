@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kizami.runtime import ProcessIdentity
 from kizami.store.protocol import Reaped, Worker
+from kizami.store.protocol.store import Topic
 from kizami.store.rooms import boards, deliveries, leases
 from kizami.store.rooms.job_taking import take_of_worker
 from kizami.store.statements import load
@@ -56,14 +57,14 @@ class WorkerRoom:
     async def bury(self, worker_id: str) -> tuple[Reaped, ...]:
         """Remove a dead worker, take over its jobs, free its leases and claims."""
         taken = await self._database.write(lambda transaction, moment: _bury(transaction, moment, worker_id))
-        self._database.announce()
+        self._database.announce(Topic.OTHER)
         return taken
 
     async def leave(self, worker_id: str) -> bool:
         """Remove a worker that has stopped; False: it still holds a lease or a claim, and stays until its burial."""
         facts = {"worker_id": worker_id}
         left = await self._database.write(lambda transaction, _: transaction.execute(SQL["leave"], facts).rowcount == 1)
-        self._database.announce()
+        self._database.announce(Topic.OTHER)
         return left
 
 

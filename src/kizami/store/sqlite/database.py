@@ -14,6 +14,7 @@ from kizami.core.errors import StoreError
 from kizami.store.callers import driver_connection, driver_connection_async
 from kizami.store.looks import Looks
 from kizami.store.ownership import Ownership
+from kizami.store.protocol.store import ALL_TOPICS, Topic
 from kizami.store.sqlite.connection import MEMORY, connect, translate
 from kizami.store.sqlite.joined import joined
 from kizami.store.sqlite.lane import Lane
@@ -21,13 +22,14 @@ from kizami.store.sqlite.migrate import migrate
 from kizami.store.sqlite.write_ahead import empty_log
 from kizami.store.statements import load
 from kizami.store.transaction import Moment
+from kizami.store.wakes import Wakes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from kizami.core.times import EpochMs
     from kizami.runtime import Clock
-    from kizami.store.transaction import Foresight, Joint, Read, Write
+    from kizami.store.transaction import Ahead, Alone, Foresight, Joint, Read, Write
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -44,7 +46,7 @@ class Database:
         self._boot_id = boot_id
         self._busy_ms = busy_ms
         self._inline = inline or path == MEMORY
-        self._wakes: dict[object, Callable[[], None]] = {}
+        self._wakes = Wakes()
         self._writer = self._reader = self._looker = Lane(self, "kizami-writer", read_only=False)
         if not self._inline:
             self._reader = Lane(self, "kizami-reader", read_only=True)
@@ -52,20 +54,13 @@ class Database:
         self._looks = Looks(path)
         self.ownership = Ownership(path)
 
-    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def on_change(self, wake: Callable[[], None], topics: tuple[Topic, ...] = ALL_TOPICS) -> Callable[[], None]:
         """Call `wake` on the event loop after a change that somebody may wait for; return what ends that."""
-        token = object()
-        self._wakes[token] = wake
+        return self._wakes.add(wake, topics)
 
-        def forget() -> None:
-            self._wakes.pop(token, None)
-
-        return forget
-
-    def announce(self) -> None:
+    def announce(self, *topics: Topic) -> None:
         """Tell those who wait in this process that there is something to look at."""
-        for wake in tuple(self._wakes.values()):
-            wake()
+        self._wakes.call(topics)
 
     async def data_version(self) -> int:
         """Return a number that changes whenever anybody else's commit changed the file."""
@@ -124,11 +119,16 @@ class Database:
         self.ownership.require()
         return await self._writer.run(operation)
 
+    async def share(self, operation: Write[T], foreseen: Sequence[Ahead] = ()) -> T:
+        """Run an operation as `write` does, which shares its transactions anyway."""
+        del foreseen
+        return await self.write(operation)
+
     def gathered(
-        self, operation: Joint[Item, Answered], foresee: Foresight[Item]
+        self, operation: Joint[Item, Answered], foresee: Foresight[Item], alone: Alone[Item, Answered]
     ) -> Callable[[Sequence[Item]], Awaitable[tuple[Answered, ...]]]:
         """Return what writes items; all that waits here shares a transaction anyway."""
-        del foresee  # no statement has far to go
+        del foresee, alone  # no statement has far to go
 
         def write(items: Sequence[Item]) -> Awaitable[tuple[Answered, ...]]:
             return self.write(lambda transaction, moment: tuple(operation(transaction, moment, items)))

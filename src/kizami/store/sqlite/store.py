@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import StoreError
+from kizami.store.protocol.store import ALL_TOPICS, Topic
 from kizami.store.rooms.bindings import BindingRoom
 from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
@@ -78,9 +79,9 @@ class SqliteStore:
         await self._database.close()
         self._database.ownership.release()
 
-    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def on_change(self, wake: Callable[[], None], topics: tuple[Topic, ...] = ALL_TOPICS) -> Callable[[], None]:
         """Call `wake` soon after this or another process changed something; return what ends that."""
-        return self._database.on_change(wake)
+        return self._database.on_change(wake, topics)
 
     async def check(self) -> None:
         """Raise StoreError unless the database can be read and written now."""
@@ -104,5 +105,5 @@ class SqliteStore:
                 log.warning("the database can't be watched: %s", error)
                 continue
             if version != seen:
-                self._database.announce()
+                self._database.announce(*ALL_TOPICS)
             written, seen = looked, version

@@ -124,7 +124,6 @@ CREATE TABLE kizami_jobs (
 
 -- Two indexes for the ended ones: each retention time finds its
 -- own at the front.
-CREATE UNIQUE INDEX kizami_jobs_identity ON kizami_jobs (shard_key, local_id);
 CREATE INDEX kizami_jobs_ready    ON kizami_jobs (shard_key, rank, order_key, key) WHERE pile = 'ready';
 CREATE INDEX kizami_jobs_waiting  ON kizami_jobs (shard_key, due_at, key) WHERE pile = 'waiting';
 CREATE INDEX kizami_jobs_blocked  ON kizami_jobs (shard_key, concurrency_key, rank, order_key, key) WHERE pile = 'blocked';
@@ -132,9 +131,10 @@ CREATE INDEX kizami_jobs_active   ON kizami_jobs (shard_key, concurrency_key) WH
 CREATE INDEX kizami_jobs_done     ON kizami_jobs (shard_key, ended_at, key) WHERE state IN ('COMPLETED', 'CANCELLED');
 CREATE INDEX kizami_jobs_broken   ON kizami_jobs (shard_key, ended_at, key) WHERE state IN ('FAILED', 'STALLED');
 CREATE INDEX kizami_jobs_created  ON kizami_jobs (shard_key, key);
-CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key, key) WHERE concurrency_key IS NOT NULL;
-CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key, key) WHERE unique_key IS NOT NULL;
+CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key, key) WHERE concurrency_key <> '';
+CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key, key) WHERE unique_key <> '';
 CREATE INDEX kizami_jobs_schedule ON kizami_jobs (schedule, shard_key, key) WHERE schedule IS NOT NULL;
+CREATE UNIQUE INDEX kizami_jobs_identity ON kizami_jobs (shard_key, local_id);
 
 -- Which job has a unique_key, and until when; outlives the job. shard_key is where an enqueue looks: it moves when the
 -- number of shards changes, the job stays in job_shard_key.
@@ -170,25 +170,6 @@ CREATE INDEX kizami_count_deltas_shard ON kizami_count_deltas (shard_key);
 
 CREATE VIEW kizami_counted AS
 SELECT shard_key, state, pile, n FROM kizami_counts UNION ALL SELECT shard_key, state, pile, n FROM kizami_count_deltas;
-
--- Keep shards from others until the end of the transaction, in one order for all; then fold their deltas when there are
--- many. What is asked after this sees all that earlier holders did.
-CREATE FUNCTION kizami_hold_shards(shard_keys bigint[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM 1 FROM kizami_shards WHERE shard_key = ANY (shard_keys) ORDER BY shard_key FOR NO KEY UPDATE;
-  IF (SELECT count(*) FROM (
-    SELECT 1 FROM kizami_count_deltas WHERE shard_key = ANY (shard_keys) LIMIT 200
-  ) AS many) = 200 THEN
-    WITH gone AS (
-      DELETE FROM kizami_count_deltas WHERE shard_key = ANY (shard_keys) RETURNING shard_key, state, pile, n
-    )
-    INSERT INTO kizami_counts AS c (shard_key, state, pile, n)
-    SELECT shard_key, state, pile, sum(n) FROM gone GROUP BY shard_key, state, pile
-    ON CONFLICT (shard_key, state, pile) DO UPDATE SET n = c.n + excluded.n;
-  END IF;
-  RETURN shard_keys;
-END
-$$;
 
 CREATE TABLE kizami_attempts (
   job_key    bigint NOT NULL REFERENCES kizami_jobs (key) ON DELETE CASCADE,

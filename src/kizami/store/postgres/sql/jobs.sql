@@ -1,6 +1,9 @@
+-- Where rows are found by their keys, `|| ''` keeps a condition from being taken for an index of all rows that meet it.
+-- `ARRAY(...)` runs a subquery once; behind IN, one with a LIMIT may run anew for every row.
+
 -- name: home
--- A binding's stored facts, for whoever enqueues; with the number of each of its shards.
-SELECT b.*, s.shard, s.shard_key
+-- A binding's stored facts, for whoever enqueues; with the number of each of its shards. The stamp changes with the row.
+SELECT b.*, b.xmin::text AS stamp, s.shard, s.shard_key
 FROM kizami_bindings AS b JOIN kizami_shards AS s ON s.app = b.app AND s.binding = b.name
 WHERE b.app = :app AND b.name = :name
 
@@ -57,44 +60,19 @@ SELECT c1, c2, c3, c4 FROM unnest(:c1::bigint[], :c2::text[], :c3::text[], :c4::
 
 -- name: promote
 UPDATE kizami_jobs SET pile = 'ready'
-WHERE key IN (
+WHERE key = ANY (ARRAY(
   SELECT key FROM kizami_jobs
   WHERE shard_key = :shard_key AND pile = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit
-)
-
--- name: hold_shards_with_work
--- Claims of a shard take turns; whoever has it folds the counts. Only what is held is then claimed from: another shard
--- may have got work since.
-SELECT to_json(kizami_hold_shards(ARRAY(
-  SELECT s.shard_key FROM kizami_shards AS s
-  WHERE s.app = :app AND s.binding IN (SELECT value FROM json_array_elements_text(:bindings::json) AS w (value))
-    AND (
-      s.rekey_after IS NOT NULL
-      OR EXISTS (SELECT 1 FROM kizami_jobs AS j WHERE j.shard_key = s.shard_key AND j.pile = 'ready')
-      OR EXISTS (SELECT 1 FROM kizami_jobs AS j WHERE j.shard_key = s.shard_key AND j.pile = 'waiting' AND j.due_at <= :now)
-    )
-)))::text AS held
+))
 
 -- name: hold_shards
--- As above, for those who free places of keys.
+-- For those who free places of keys.
 SELECT kizami_hold_shards(ARRAY(SELECT value::bigint FROM json_array_elements_text(:shard_keys::json) AS w (value)))
 
 -- name: shards_with_work
--- The shards of the wanted bindings that have unstarted jobs or a policy to be worked in; the counts tell at no cost.
-SELECT s.*, b.policy, b.override, b.paused_at, c.ready, c.active, (
-  SELECT due_at FROM kizami_jobs WHERE shard_key = s.shard_key AND pile = 'waiting' ORDER BY due_at LIMIT 1
-) AS next_due_at
-FROM json_array_elements_text(:bindings::json) AS w (name)
-JOIN kizami_bindings AS b ON b.app = :app AND b.name = w.name
-JOIN kizami_shards AS s ON s.app = b.app AND s.binding = b.name
-CROSS JOIN LATERAL (
-  SELECT coalesce(sum(n) FILTER (WHERE pile = 'ready'), 0)::bigint AS ready,
-    coalesce(sum(n) FILTER (WHERE state IN ('QUEUED', 'RUNNING')), 0)::bigint AS active,
-    coalesce(sum(n) FILTER (WHERE state = 'SCHEDULED'), 0)::bigint AS unstarted
-  FROM kizami_counted WHERE shard_key = s.shard_key
-) AS c
-WHERE (s.rekey_after IS NOT NULL OR c.unstarted > 0)
-  AND (:held::text IS NULL OR s.shard_key IN (SELECT value::bigint FROM json_array_elements_text(:held::json) AS h (value)))
+-- The shards of the wanted bindings that have unstarted jobs or a policy to be worked in; with `hold` only those that have
+-- something to claim, and kept from other claims.
+SELECT * FROM kizami_shards_with_work(:app, :bindings, :hold <> 0)
 
 -- name: ready_of_shard
 SELECT rank, order_key, key, concurrency_key FROM kizami_jobs
@@ -112,12 +90,13 @@ UPDATE kizami_jobs
 SET state = 'QUEUED', pile = NULL, claim = claim + 1, attempt = attempt + 1, worker_id = :worker_id,
   alive_until_at = :now + timeout_ms + :grace_ms, grace_ms = :grace_ms, started_at = :now,
   ended_at = NULL, progress = NULL
-WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json)) AND pile = 'ready'
+WHERE key = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(:keys::json))) AND pile || '' = 'ready'
 RETURNING key, claim, shard_key, local_id, payload, attempt, attempts_allowed, retries, snoozes, priority, max_attempts,
   backoff, timeout_ms, guarantee, concurrency_key, unique_key, partition_key, schedule, scheduled_at, manual, lease
 
 -- name: block
-UPDATE kizami_jobs SET pile = 'blocked' WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json)) AND pile = 'ready'
+UPDATE kizami_jobs SET pile = 'blocked'
+WHERE key = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(:keys::json))) AND pile || '' = 'ready'
 RETURNING shard_key
 
 -- name: unblock
@@ -163,13 +142,14 @@ UPDATE kizami_jobs AS j
 SET alive_until_at = greatest(j.alive_until_at, :now + (b.value ->> 2)::bigint),
   progress = coalesce((b.value ->> 3)::double precision, j.progress)
 FROM json_array_elements(:beats::json) AS b (value)
-WHERE j.key = (b.value ->> 0)::bigint AND j.claim = (b.value ->> 1)::bigint AND j.state IN ('QUEUED', 'RUNNING')
+WHERE j.key = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM json_array_elements(:beats::json)))
+  AND j.key = (b.value ->> 0)::bigint AND j.claim = (b.value ->> 1)::bigint AND j.state || '' IN ('QUEUED', 'RUNNING')
 RETURNING j.key, j.claim
 
 -- name: held
 SELECT key, claim, state, shard_key, local_id, worker_id, attempt, snoozes, concurrency_key, schedule, scheduled_at,
   manual, lease
-FROM kizami_jobs WHERE key IN (SELECT value::bigint FROM json_array_elements_text(:keys::json))
+FROM kizami_jobs WHERE key = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(:keys::json)))
 ORDER BY key FOR UPDATE
 
 -- name: end
@@ -180,7 +160,7 @@ FROM unnest(
   :c1::text[], :c2::bigint[], :c3::text[], :c4::text[], :c5::text[], :c6::double precision[], :c7::bigint[],
   :c8::bigint[]
 ) AS r (c1, c2, c3, c4, c5, c6, c7, c8)
-WHERE j.key = r.c7 AND j.claim = r.c8 AND j.state IN ('QUEUED', 'RUNNING')
+WHERE j.key = r.c7 AND j.claim = r.c8 AND j.state || '' IN ('QUEUED', 'RUNNING')
 
 -- name: complete_first_try
 -- The commonest end, without what only other ends write; whoever doesn't fit is looked at one by one.
@@ -188,7 +168,7 @@ UPDATE kizami_jobs AS j
 SET state = 'COMPLETED', worker_id = NULL, alive_until_at = NULL, ended_at = r.c1, result = nullif(r.c2, ''),
   result_note = nullif(r.c3, ''), progress = 1.0
 FROM unnest(:c1::bigint[], :c2::text[], :c3::text[], :c4::bigint[]) AS r (c1, c2, c3, c4)
-WHERE j.key = r.c4 AND j.claim = 1 AND j.state = 'QUEUED'
+WHERE j.key = r.c4 AND j.claim = 1 AND j.state || '' = 'QUEUED'
 
 -- name: again
 UPDATE kizami_jobs AS j
@@ -197,7 +177,7 @@ SET state = 'SCHEDULED', pile = r.c1, worker_id = NULL, alive_until_at = NULL, d
 FROM unnest(
   :c1::text[], :c2::bigint[], :c3::bigint[], :c4::bigint[], :c5::bigint[], :c6::text[], :c7::bigint[], :c8::bigint[]
 ) AS r (c1, c2, c3, c4, c5, c6, c7, c8)
-WHERE j.key = r.c7 AND j.claim = r.c8 AND j.state IN ('QUEUED', 'RUNNING')
+WHERE j.key = r.c7 AND j.claim = r.c8 AND j.state || '' IN ('QUEUED', 'RUNNING')
 
 -- name: landed_already
 -- Only a first-try success leaves no line in the log; COMPLETED is final, so its claim is still the job's.
@@ -309,20 +289,20 @@ WHERE s.app = :app
 
 -- name: sweep_done
 DELETE FROM kizami_jobs
-WHERE key IN (
+WHERE key = ANY (ARRAY(
   SELECT key FROM kizami_jobs
   WHERE shard_key = :shard_key AND state IN ('COMPLETED', 'CANCELLED') AND ended_at <= :before
   ORDER BY ended_at LIMIT :limit FOR UPDATE SKIP LOCKED
-)
+))
 RETURNING key, state
 
 -- name: sweep_broken
 DELETE FROM kizami_jobs
-WHERE key IN (
+WHERE key = ANY (ARRAY(
   SELECT key FROM kizami_jobs
   WHERE shard_key = :shard_key AND state IN ('FAILED', 'STALLED') AND ended_at <= :before
   ORDER BY ended_at LIMIT :limit FOR UPDATE SKIP LOCKED
-)
+))
 RETURNING key, state
 
 -- name: note_removed
@@ -330,10 +310,9 @@ UPDATE kizami_shards SET removed_until_at = greatest(removed_until_at, :until_at
 
 -- name: sweep_reservations
 DELETE FROM kizami_reservations
-WHERE (shard_key, unique_key) IN (
-  SELECT shard_key, unique_key FROM kizami_reservations
-  WHERE until_at <= :now ORDER BY until_at LIMIT :limit FOR UPDATE SKIP LOCKED
-)
+WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM kizami_reservations WHERE until_at <= :now ORDER BY until_at LIMIT :limit FOR UPDATE SKIP LOCKED
+))
 
 -- name: walk
 -- Along one index of one shard; what stands in braces comes from the constants of the room.

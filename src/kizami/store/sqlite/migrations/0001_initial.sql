@@ -139,8 +139,8 @@ CREATE INDEX kizami_jobs_active   ON kizami_jobs (shard_key, concurrency_key) WH
 CREATE INDEX kizami_jobs_done     ON kizami_jobs (shard_key, ended_at) WHERE state IN ('COMPLETED', 'CANCELLED');
 CREATE INDEX kizami_jobs_broken   ON kizami_jobs (shard_key, ended_at) WHERE state IN ('FAILED', 'STALLED');
 CREATE INDEX kizami_jobs_created  ON kizami_jobs (shard_key);
-CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key) WHERE concurrency_key IS NOT NULL;
-CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key) WHERE unique_key IS NOT NULL;
+CREATE INDEX kizami_jobs_keyed    ON kizami_jobs (shard_key, concurrency_key) WHERE concurrency_key <> '';
+CREATE INDEX kizami_jobs_unique   ON kizami_jobs (shard_key, unique_key) WHERE unique_key <> '';
 CREATE INDEX kizami_jobs_schedule ON kizami_jobs (schedule, shard_key) WHERE schedule IS NOT NULL;
 
 -- Which job has a unique_key, and until when; outlives the job. shard_key is where an enqueue looks: it moves when the

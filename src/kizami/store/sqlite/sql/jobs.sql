@@ -1,6 +1,6 @@
 -- name: home
 -- A binding's stored facts, for whoever enqueues; with the number of each of its shards.
-SELECT b.*, s.shard, s.shard_key
+SELECT b.*, '' AS stamp, s.shard, s.shard_key
 FROM kizami_bindings AS b JOIN kizami_shards AS s ON s.app = b.app AND s.binding = b.name
 WHERE b.app = :app AND b.name = :name
 
@@ -53,12 +53,8 @@ WHERE key IN (
   WHERE shard_key = :shard_key AND pile = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit
 )
 
--- name: hold_shards_with_work
--- Claims take turns anyway.
-SELECT NULL AS held WHERE :app IS NOT NULL AND :bindings IS NOT NULL
-
 -- name: hold_shards
--- As above, for those who free places of keys.
+-- For those who free places of keys; claims take turns anyway.
 SELECT :shard_keys
 
 -- name: shards_with_work
@@ -76,7 +72,7 @@ SELECT s.*, b.policy, b.override, b.paused_at,
 FROM json_each(:bindings) AS w
 CROSS JOIN kizami_bindings AS b ON b.app = :app AND b.name = w.value
 CROSS JOIN kizami_shards AS s ON s.app = b.app AND s.binding = b.name
-WHERE :held IS NULL AND (
+WHERE :hold IS NOT NULL AND (
   s.rekey_after IS NOT NULL
   OR EXISTS (SELECT 1 FROM kizami_counts WHERE shard_key = s.shard_key AND state = 'SCHEDULED' AND n > 0)
 )
