@@ -65,8 +65,9 @@ async def test_what_is_refused_leaves_the_transaction_usable(whole: Store, home:
     async with opened(home, name) as caller:
         await whole.jobs.enqueue_in(caller.connection, [new_job("a")])
         with pytest.raises(NotFoundError):
-            await whole.jobs.enqueue_in(caller.connection, [new_job("b"), UNKNOWN])
-        await whole.jobs.enqueue_in(caller.connection, [new_job("c")])
+            await whole.jobs.enqueue_in(caller.connection, [new_job("b", KEYED), UNKNOWN])  # the key is reserved first
+        (answer,) = await whole.jobs.enqueue_in(caller.connection, [new_job("c", KEYED)])
+        assert not answer.existing
         await caller.commit()
     assert await _job_ids(whole) == ["a", "c"]
 

@@ -185,6 +185,21 @@ async def test_whoever_stops_waiting_gets_the_connection_back_as_it_was(whole: S
     assert await _job_ids(whole) == ["kept-psycopg", "kept-psycopg_async"]
 
 
+async def test_a_statement_that_fails_leaves_the_transaction_usable(whole: Store, home: Path) -> None:
+    """The caller's own lock_timeout ends the wait for a key; SQLite has no lock of a key, but one for the file."""
+    await whole.bindings.declare(APP, [BindingDeclaration(BINDING)])
+    async with plain(home) as first, plain(home) as second:
+        await whole.jobs.enqueue_in(first.connection, [new_job("held", KEYED)])
+        sqlite = address_of(home) is None
+        second.connection.execute("PRAGMA busy_timeout = 1" if sqlite else "SET LOCAL lock_timeout = '50ms'")
+        with pytest.raises(StoreBusyError, match="repeat the transaction"):
+            await whole.jobs.enqueue_in(second.connection, [new_job("late", KEYED)])
+        await first.roll_back()
+        await whole.jobs.enqueue_in(second.connection, [new_job("kept")])
+        await second.commit()
+    assert await _job_ids(whole) == ["kept"]
+
+
 async def test_a_transaction_that_can_no_longer_write_says_so(whole: Store, home: Path) -> None:
     """It has read what another has changed since: there is nothing to do but to repeat it."""
     await whole.jobs.enqueue([new_job("first", KEYED)])
