@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
     from kizami.app.bindings import Bindings
+    from kizami.app.blocking import Blocking
     from kizami.app.boards import Boards
     from kizami.app.deliveries import Deliveries
     from kizami.app.jobs import Jobs
@@ -73,6 +74,8 @@ class Kizami:
             )
         self._url = database_url
         self._store = store
+        self._store_is_given = store is not None
+        self._blocking: Blocking | None = None
         self._opening = Opening(name)
         self._policy = policy
         self._retention = retention
@@ -110,7 +113,25 @@ class Kizami:
         """Return the app's jobs; the app must be open."""
         from kizami.app.jobs import Jobs  # noqa: PLC0415 - importing kizami must stay light
 
-        return Jobs(self.name, self.store.jobs)
+        return Jobs(self.name, self.store.jobs, self.runtime.clock)
+
+    @property
+    def blocking(self) -> Blocking:
+        """Return the app for programs without an event loop; the app itself needn't be open, and may be elsewhere.
+
+        Raises ConfigurationError for an app that was made with a store, or is in a test's world.
+        """
+        if self._store_is_given:
+            raise ConfigurationError(
+                f"App {self.name} was given a store, which blocking calls can't share.",
+                remedy="Give the app a database_url instead.",
+            )
+        if self._blocking is None:
+            from kizami.app.blocking import Blocking  # noqa: PLC0415 - importing kizami must stay light
+            from kizami.store.opening import store_at  # noqa: PLC0415 - as above
+
+            self._blocking = Blocking(self.name, lambda: store_at(self.database_url, self.runtime), self.runtime.clock)
+        return self._blocking
 
     @property
     def bindings(self) -> Bindings:
@@ -219,9 +240,15 @@ class Kizami:
         """Have a check awaited whenever a worker of this app starts, before its first tick; what it raises stops it."""
         self._start_checks.append(check)
 
-    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[JobId]:
-        """Add jobs in order, all or none, in one step; return their ids. Raises StoreError."""
-        return [JobId(answer) for answer in await self.store.jobs.enqueue([request.new for request in requests])]
+    async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: object = None) -> list[JobId]:
+        """Add jobs in order, all or none, in one step; return their ids. Raises StoreError.
+
+        With `connection`, the caller's own to the same database, they exist iff its transaction commits; the app
+        needn't be open. Raises OtherDatabaseError, WrongStateError for a connection without a transaction.
+        """
+        new = [request.new for request in requests]
+        store = self.store.jobs
+        return list(map(JobId, await (store.enqueue(new) if connection is None else store.enqueue_in(connection, new))))
 
     def check(self) -> tuple[Finding, ...]:
         """Return every tick that falls outside its schedule's posting window, from now on.
@@ -290,12 +317,13 @@ class Kizami:
     @contextmanager
     def rebound(self, *, runtime: Runtime, store: Store, settings: WorkerSettings) -> Iterator[Kizami]:
         """Put this app into another world while the body runs: other clocks, chance, store and pace."""
-        before = self.runtime, self._store, self.settings, self._opening
+        before = self.runtime, self._store, self.settings, self._opening, self._store_is_given
         self.runtime, self._store, self.settings, self._opening = runtime, store, settings, Opening(self.name)
+        self._store_is_given = True
         try:
             yield self
         finally:
-            self.runtime, self._store, self.settings, self._opening = before
+            self.runtime, self._store, self.settings, self._opening, self._store_is_given = before
 
     def _defaults(self) -> dict[str, Any]:
         """Return what is declared of a binding whose performer doesn't say it."""
