@@ -1,6 +1,7 @@
 """Kizami: jobs on a clock, durable, each tick once, mirrored into Slack."""
 
 from kizami.app.app import Kizami
+from kizami.app.client import Client
 from kizami.app.performer import Performer
 from kizami.app.tick import Tick
 from kizami.core.backoff import Backoff
@@ -17,6 +18,7 @@ from kizami.core.errors import (
     LeaseHeldError,
     NotFoundError,
     NotPlannedError,
+    OtherDatabaseError,
     PayloadError,
     StoreBusyError,
     StoreError,
@@ -26,7 +28,6 @@ from kizami.core.errors import (
     StoreUnclearError,
     StoreVersionError,
     TimeZoneError,
-    UnsupportedError,
     WrongStateError,
 )
 from kizami.core.next_fire import next_fire
@@ -43,6 +44,7 @@ from kizami.engine.settings import WorkerSettings
 __all__ = [
     "Backoff",
     "Cancel",
+    "Client",
     "ConfigurationError",
     "CronError",
     "CursorMovedError",
@@ -60,6 +62,7 @@ __all__ = [
     "LeaseSettings",
     "NotFoundError",
     "NotPlannedError",
+    "OtherDatabaseError",
     "PayloadError",
     "Performer",
     "Policy",
@@ -75,7 +78,6 @@ __all__ = [
     "StoreVersionError",
     "Tick",
     "TimeZoneError",
-    "UnsupportedError",
     "Window",
     "WorkerSettings",
     "WrongStateError",
