@@ -38,6 +38,7 @@ from kizami.engine.context import JobContext, current_job
 from kizami.engine.lease import LeaseSettings
 from kizami.engine.records import JobLogFilter
 from kizami.engine.settings import WorkerSettings
+from kizami.store.protocol.housekeeping import Keep
 
 __all__ = [
     "Backoff",
@@ -52,6 +53,7 @@ __all__ = [
     "JobContext",
     "JobLogFilter",
     "JobState",
+    "Keep",
     "Kizami",
     "KizamiError",
     "LeaseHeldError",
