@@ -95,6 +95,7 @@ def test_every_error_of_the_package_has_an_exit_code() -> None:
         "wrong_state": 5,
         "cursor_moved": 5,
         "gone": 5,
+        "fire_refused": 1,
         "sync_in_progress": 5,
         "configuration": 3,
         "store_unavailable": 4,

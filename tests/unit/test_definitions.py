@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -82,6 +82,16 @@ def unchecked(payload: Idle) -> None: ...
 def crowded(first: int, second: int) -> None: ...
 
 
+def by_name(*, tick: Tick) -> Order:
+    del tick
+    return Order(1)
+
+
+def yielding(tick: Tick) -> Iterator[Order]:
+    del tick
+    yield Order(1)
+
+
 def open_ended(*payloads: int) -> None: ...
 
 
@@ -111,6 +121,11 @@ WRONG = {
     "lease name": (schedule(lease="a lease"), ["Schedule nightly", "lease", "a lease", "ASCII"]),
     "payload of another type": (schedule(payload={"number": "x"}), ["Schedule nightly", "payload.number", "type"]),
     "payload missing": (schedule(payload=None), ["Schedule nightly", "payload", "type"]),
+    "payload function without a tick": (schedule(payload=lambda: Order(1)), ["Schedule nightly", "the Tick"]),
+    "payload function of two": (schedule(payload=lambda _, more: more), ["Schedule nightly", "the Tick", "defaults"]),
+    "payload function by name only": (schedule(payload=by_name), ["Schedule nightly", "the Tick"]),
+    "payload generator": (schedule(payload=yielding), ["Schedule nightly", "payload function", "generator"]),
+    "payload function of no signature": (schedule(payload=min), ["Schedule nightly", "parameters", "Wrap it"]),
     "name too long": (schedule(name="n" * 65), ["Schedule", "n" * 65, "1 to 64"]),
     "name with a space": (schedule(name="at night"), ["Schedule", "at night", "ASCII"]),
     "schedule twice": (twice("schedule"), ["Schedule nightly", "twice", "another name"]),

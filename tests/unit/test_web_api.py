@@ -11,11 +11,13 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from kizami import Kizami
+from kizami.engine.condition import Condition
 from kizami.runtime import SystemClock, SystemRuntime, sortable_id
 from kizami.store.protocol import NewDelivery
 from kizami.web.asgi import build
 from kizami.web.counts import Counts
 from kizami.web.problems import MEDIA_TYPE
+from tests.conformance.whole_store import StillClock
 from tests.unit.web_site import AUTH, OPERATOR, ORIGIN, Site, bearer, client, open_site, routes
 
 _HOUR = 3_600_000
@@ -323,6 +325,22 @@ async def test_without_a_database_the_answer_is_503_with_the_reason(site: Site) 
         probe = await client.get("/readyz")
         assert (probe.status_code, probe.text) == (503, "unavailable")
         assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_a_worker_that_does_not_do_its_work_is_not_ready(site: Site) -> None:
+    """B043: the process answers, the database too, and yet nothing fires."""
+    clock = StillClock()
+    condition = Condition(clock)
+    part = condition.part("firer", 1_000)
+    site.app._conditions.append(condition)  # noqa: SLF001 - what a running worker does
+    async with site.asking() as client:
+        assert (await client.get("/readyz")).text == "ready"
+        part.ailing("the disk is gone")
+        clock.move(10_000)
+        probe = await client.get("/readyz")
+        assert (probe.status_code, probe.text) == (503, "troubled")
+        part.well()
+        assert (await client.get("/readyz")).text == "ready"
 
 
 async def test_problems_say_that_they_are_problems(site: Site) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kizami.app.schedules import Schedules
     from kizami.core.window import Finding, Window
     from kizami.core.zone import TimeZone
+    from kizami.engine.condition import Condition
     from kizami.engine.cursor import Cursor
     from kizami.store.protocol import Store
 
@@ -77,6 +78,7 @@ class Kizami:
         self._performers: dict[str, Performer[Any, Any]] = {}
         self._schedules: dict[str, ScheduleInCode] = {}
         self._start_checks: list[Callable[[], Awaitable[None]]] = []
+        self._conditions: list[Condition] = []
 
     @property
     def store(self) -> Store:
@@ -136,6 +138,11 @@ class Kizami:
         from kizami.app.schedules import Schedules  # noqa: PLC0415 - importing kizami must stay light
 
         return Schedules(self.name, self.store, self._schedules, self.settings)
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """Return what keeps this process's workers from their work, a sentence each: empty when all is well."""
+        return tuple(trouble for condition in self._conditions for trouble in condition.troubles)
 
     def cursor(self, name: str) -> Cursor:
         """Return the stored cursor of that name, for reading source rows inside a job. Raises DefinitionError."""
@@ -270,7 +277,11 @@ class Kizami:
         await self.store.bindings.declare(self.name, [each.declaration for each in self._performers.values()])
         engine = Worker(self.name, self._performers, scheduled, self.store, self.runtime, self.settings)
         async with self._opening.held(self.store, connects=False), engine.running():
-            yield self
+            self._conditions.append(engine.condition)
+            try:
+                yield self
+            finally:
+                self._conditions.remove(engine.condition)
 
     @contextmanager
     def rebound(self, *, runtime: Runtime, store: Store, settings: WorkerSettings) -> Iterator[Kizami]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from kizami.app.callables import refuse_generators
 from kizami.app.performer import Performer
+from kizami.app.signature import require_takes
 from kizami.app.tick import Tick
 from kizami.core.errors import DefinitionError, PayloadError
 from kizami.core.names import require_name
@@ -17,6 +19,7 @@ from kizami.core.options import JobOptions
 from kizami.core.timing import CronTiming, Timing, cron_timing, fingerprint, interval_timing
 from kizami.core.window import Finding, Window, check_ticks
 from kizami.core.zone import TimeZone, load_zone
+from kizami.engine.payload_function import PayloadFunction
 from kizami.engine.performing import Scheduled
 from kizami.store.protocol import NewJob, Origin, ScheduleDefinition
 
@@ -38,11 +41,12 @@ class ScheduleInCode:
     driver: str
     lease: str | None
     window: Window | None
+    payload_function: PayloadFunction | None = field(default=None, compare=False)
 
     @property
     def zone(self) -> TimeZone:
         """Return the time zone that the schedule's local times are in; UTC for an interval."""
-        return self.timing.zone if isinstance(self.timing, CronTiming) else load_zone("UTC")
+        return zone_of(self.timing)
 
     def findings(self, from_ms: int) -> tuple[Finding, ...]:
         """Return the ticks outside the posting window, for every offset in force from now on."""
@@ -50,8 +54,7 @@ class ScheduleInCode:
 
     def scheduled(self) -> Scheduled:
         """Return what the engine needs."""
-        function = self._call_payload if callable(self.payload) else None
-        return Scheduled(self._definition(), self._check_job, self.payload, function)
+        return Scheduled(self._definition(), self._check_job, self.payload, self.payload_function)
 
     def _definition(self) -> ScheduleDefinition:
         what = {
@@ -69,13 +72,14 @@ class ScheduleInCode:
             self.name, self.timing, self.performer.binding, self.overlap, self.driver, self.lease, digest, description
         )
 
-    def _call_payload(self, scheduled_at: int, manual: bool) -> object:
-        called = cast("Callable[[Tick], object]", self.payload)
-        return called(Tick(self.name, scheduled_at, self.zone, manual))
-
     def _check_job(self, payload: object, scheduled_at: int, manual: bool) -> NewJob:
         origin = Origin(self.name, scheduled_at, manual, self.lease)
         return self.performer.tick_job(payload, origin, self.options)
+
+
+def zone_of(timing: Timing) -> TimeZone:
+    """Return the time zone that a timing's local times are in; UTC for an interval."""
+    return timing.zone if isinstance(timing, CronTiming) else load_zone("UTC")
 
 
 def describe(timing: Timing) -> str:
@@ -139,12 +143,22 @@ def define(
             f"{owner}: window is {window!r}.", remedy='Give kizami.Window("08:00", "21:00").', field="window"
         )
     checked = target.check_options(owner, options)
-    if not callable(payload):
+    function = None
+    if callable(payload):
+        function = _payload_function(owner, name, payload, timing)
+    else:
         try:
             target.tick_job(payload, Origin(name, 0), checked)
         except PayloadError as error:
             raise DefinitionError(f"{owner}: {error.message}", remedy=error.remedy, field="payload") from error
-    return ScheduleInCode(name, timing, target, payload, checked, overlap, driver, lease, window)
+    return ScheduleInCode(name, timing, target, payload, checked, overlap, driver, lease, window, function)
+
+
+def _payload_function(owner: str, name: str, function: Callable[[Tick], object], timing: Timing) -> PayloadFunction:
+    refuse_generators(f"{owner}: its payload function", function)
+    require_takes(f"{owner}: its payload function", function, "payload", "the Tick")
+    zone = zone_of(timing)
+    return PayloadFunction(name, lambda scheduled_at, manual: function(Tick(name, scheduled_at, zone, manual)))
 
 
 def _require(owner: str, field: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kizami.core.errors import NotFoundError, NotPlannedError
+from kizami.core.errors import FireRefusedError, NotFoundError, NotPlannedError
 from kizami.core.times import format_local, to_epoch_ms
 from kizami.core.timing import CronTiming, fires, is_planned, latest_at_or_before
 from kizami.core.zone import load_zone
@@ -69,10 +69,17 @@ class Schedules:
     async def trigger(self, name: str, *, by: str = "manual") -> FireRecord:
         """Fire once now, even when paused, without overlap check; the plan is unchanged.
 
-        Raises NotFoundError, LeaseHeldError, and InvalidInputError when the payload is refused.
+        Raises NotFoundError, LeaseHeldError, and FireRefusedError when there is no payload for it or it is refused.
         """
         _, version = await self._stored(name)
-        return await self._fire(name, TickKind.MANUAL, await self._store.now(), by, version)
+        record = await self._fire(name, TickKind.MANUAL, await self._store.now(), by, version)
+        if record.outcome is FireOutcome.FAILED:
+            raise FireRefusedError(
+                f"Schedule {name} was not fired: {record.reason}",
+                remedy="Mend its payload function or its payload; the refused fire stands in its ledger.",
+                schedule=name,
+            )
+        return record
 
     async def tick(
         self,
@@ -88,7 +95,7 @@ class Schedules:
         Without `scheduled_at` the tick is the latest planned time that isn't after now. A tick delivered again has the
         outcome DUPLICATE, one that a later tick overtook OVERTAKEN, one of code that is not in force SUPERSEDED.
         `register` puts this process's code in force first, unless a worker lives: for apps that no worker serves.
-        Raises NotFoundError, NotPlannedError, LeaseHeldError (manual only).
+        Raises NotFoundError, NotPlannedError, and with `manual` what `trigger` raises.
         """
         if manual:
             return await self.trigger(name, by=by)

@@ -48,6 +48,25 @@ def read_signature(owner: str, function: Callable[..., object]) -> Signature:
     return Signature(name_of, found.get(JobContext), found.get(Tick), annotation, is_async(function))
 
 
+def require_takes(owner: str, function: Callable[..., object], field: str, *arguments: str) -> None:
+    """Raise DefinitionError unless a function can be called with these arguments, by place."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except ValueError as error:
+        raise DefinitionError(
+            f"{owner}: its parameters can't be read ({error}).",
+            remedy="Wrap it in a function of your own.",
+            field=field,
+        ) from error
+    except TypeError as error:
+        given = " and ".join(arguments)
+        raise DefinitionError(
+            f"{owner} can't be called with {given} alone ({error}).",
+            remedy=f"Let it take {given}, and give further parameters defaults.",
+            field=field,
+        ) from error
+
+
 def _parameters(owner: str, function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(function).parameters

@@ -35,6 +35,7 @@ _BY_ERROR_CODE: Final[Mapping[str, ExitCode]] = MappingProxyType(
         "invalid_input": ExitCode.USAGE,
         "configuration": ExitCode.CONFIGURATION,
         "store_unavailable": ExitCode.STORE,
+        "fire_refused": ExitCode.FAILED,
         "not_found": ExitCode.REFUSED,
         "wrong_state": ExitCode.REFUSED,
         "gone": ExitCode.REFUSED,

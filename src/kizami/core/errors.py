@@ -69,6 +69,15 @@ class NotPlannedError(InvalidInputError):
     code = "not_planned"
 
 
+class FireRefusedError(KizamiError):
+    """A schedule could not be fired by hand: its payload function raised or took too long, or its payload is refused.
+
+    The refused fire stands in the schedule's ledger.
+    """
+
+    code = "fire_refused"
+
+
 class NotFoundError(KizamiError):
     """No such job, schedule, binding, board or delivery."""
 

@@ -33,6 +33,7 @@ class Dispatcher:
     def __init__(
         self, station: Station, performers: Mapping[str, Performing], reporter: Reporter, waker: Waker
     ) -> None:
+        self.part = station.condition.part("dispatcher", station.settings.poll_ms)
         self._station = station
         self._jobs = station.store.jobs
         self._settings = station.settings
@@ -40,7 +41,7 @@ class Dispatcher:
         self._reporter = reporter
         self._waker = waker
         self._crew = Crew.of(station)
-        self._barred: tuple[RunsIn, ...] = ()
+        self._barred: dict[RunsIn, str] = {}
         self._finishing = False
         self._is_flowing = False
         self._running: dict[Attempt, None] = {}
@@ -54,6 +55,11 @@ class Dispatcher:
         """Return what is being performed or reported now; safe to call from another thread."""
         return (*tuple(self._running), *tuple(self._reported))
 
+    @property
+    def bars(self) -> tuple[str, ...]:
+        """Return why jobs of some kinds are not claimed now."""
+        return tuple(self._barred.values())
+
     async def run(self) -> None:
         """Claim and start jobs until `finish`; a failing store is tried again."""
         while not self._finishing:
@@ -61,8 +67,9 @@ class Dispatcher:
             wait_ms = self._settings.poll_ms
             try:
                 wait_ms = await self._fill()
+                self.part.well()
             except StoreError as error:
-                log.warning("jobs can't be claimed now: %s", error)
+                self.part.ailing(f"jobs can't be claimed now: {error}")
             if wait_ms > 0 and not self._finishing:
                 await self._waker.wait(wait_ms)
 
@@ -87,7 +94,7 @@ class Dispatcher:
 
     async def _fill(self) -> int:
         """Claim what fits; return how long to wait (ms) when there is nothing more to claim now."""
-        await self._tell_of_overstays()
+        self._tell_of_overstays()
         claims = tuple(self._claims())
         if not claims:
             return self._settings.poll_ms
@@ -163,14 +170,11 @@ class Dispatcher:
             if not self._reported:
                 self._empty.set()
 
-    async def _tell_of_overstays(self) -> None:
-        """Bar the kinds of jobs of which too many go on, and say so: in the log, and in the worker's row."""
+    def _tell_of_overstays(self) -> None:
+        """Bar the kinds of jobs of which too many go on, and say so."""
         barred = self._crew.overstays.barred()
-        if tuple(barred) == self._barred:
-            return
         for way in [way for way in barred if way not in self._barred]:
             log.error("%s", barred[way])
         for way in [way for way in self._barred if way not in barred]:
             log.warning("jobs that run in a %s are claimed again", way)
-        self._barred = tuple(barred)
-        await self._station.store.workers.note(self._station.worker_id, " ".join(barred.values()) or None)
+        self._barred = barred

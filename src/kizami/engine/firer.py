@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import KizamiError, StoreError
 from kizami.core.results import shorten_error
-from kizami.engine.threads import call_apart
 from kizami.store.protocol import Editions, Fire, FireOutcome, NewJob, Registration, TickKind
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from kizami.engine.performing import Scheduled
     from kizami.engine.station import Station
     from kizami.engine.waker import Waker
-    from kizami.store.protocol import DueSchedule, FireRecord
+    from kizami.store.protocol import DuePage, DueSchedule, FireRecord
 
 log = logging.getLogger("kizami.scheduler")
 DUE_MAX: Final = 500
@@ -29,10 +28,8 @@ async def make_job(scheduled: Scheduled, scheduled_at: int, limit_ms: int, *, ma
     payload = scheduled.payload
     try:
         if function is not None:
-            payload = await call_apart(function, scheduled_at, manual, name="kizami-payload", limit_ms=limit_ms)
+            payload = await function.answer(scheduled_at, limit_ms, manual=manual)
         return scheduled.check_job(payload, scheduled_at, manual)
-    except TimeoutError as error:
-        return shorten_error(error) if str(error) else f"the payload function of {name} took longer than {limit_ms} ms"
     except KizamiError as error:
         return shorten_error(str(error))
     except Exception as error:  # noqa: BLE001 - whatever a payload function raises settles its tick as failed
@@ -59,6 +56,7 @@ class Firer:
         self._newer_went_boot: int | None = None
         self._broken: dict[str, str] = {}
         self._firing: dict[str, asyncio.Task[None]] = {}
+        self.part = station.condition.part("firer", station.settings.poll_ms)
 
     async def register(self) -> None:
         """Make the stored schedules follow this process's code, unless newer code is in force."""
@@ -83,8 +81,9 @@ class Firer:
             wait_ms = self._settings.poll_ms
             try:
                 wait_ms = await self._look()
+                self.part.well()
             except StoreError as error:
-                log.warning("schedules can't be read now: %s", error)
+                self.part.ailing(f"schedules can't be read now: {error}")
             await self._waker.wait(max(1, wait_ms))
 
     async def stop(self) -> None:
@@ -95,9 +94,9 @@ class Firer:
 
     async def _look(self) -> int:
         await self._follow_editions()
-        page = await self._store.due(self._app, self._standing.versions, DUE_MAX)
+        page = await self._due()
         if await self._tell_of_broken(page.broken):
-            page = await self._store.due(self._app, self._standing.versions, DUE_MAX)
+            page = await self._due()
         for due in page.due:
             if due.name not in self._firing:
                 task = asyncio.create_task(self._fire(due), name=f"kizami-fire {due.name}")
@@ -105,6 +104,11 @@ class Firer:
         if page.next_planned_at is None:
             return self._settings.poll_ms
         return min(self._settings.poll_ms, page.next_planned_at - page.now)
+
+    async def _due(self) -> DuePage:
+        """Return due ticks, but for those that are being settled: however many of these are slow, others have room."""
+        versions = {name: each for name, each in self._standing.versions.items() if name not in self._firing}
+        return await self._store.due(self._app, versions, DUE_MAX)
 
     async def _tell_of_broken(self, broken: Mapping[str, str]) -> bool:
         """Say once which schedules can't fire; where this code defines one, register it anew, which mends it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from kizami.core.errors import StoreError
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
     from kizami.engine.attempt import Attempt
     from kizami.engine.station import Station
 
-log = logging.getLogger("kizami.worker")
-
 
 class Heart:
     """Vouches for the worker's jobs that are within their own deadline, and beats their leases."""
 
     def __init__(self, station: Station, attempts: Callable[[], tuple[Attempt, ...]]) -> None:
+        self.part = station.condition.part("heart", station.settings.heartbeat_write_ms)
+        self._pulse = station.condition.part("pulse")
         self._worker_id = station.worker_id
         self._store = station.store
         self._clock = station.runtime.clock
@@ -49,8 +48,9 @@ class Heart:
                 self._worker_id, [self._vouch(each, now) for each in attempts if each.is_within_deadline]
             )
         except StoreError as error:
-            log.warning("the sign of life could not be written: %s", error)
+            self._pulse.ailing(f"the sign of life could not be written: {error}")
             return
+        self._pulse.well()
         self._vouched_boot = now
 
     async def write_progress(self) -> None:
@@ -72,8 +72,9 @@ class Heart:
             await self._clock.sleep(self._settings.heartbeat_write_ms / 1000)
             try:
                 await self.write_progress()
+                self.part.well()
             except StoreError as error:
-                log.warning("progress could not be written: %s", error)
+                self.part.ailing(f"progress could not be written: {error}")
 
     def _vouch(self, attempt: Attempt, now: int) -> Vouch:
         return Vouch(attempt.job.key, attempt.job.claim, self._alive_ms(attempt, now))

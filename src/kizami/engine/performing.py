@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from kizami.core.times import EpochMs
 from kizami.engine.context import JobContext
+from kizami.engine.payload_function import PayloadFunction
 from kizami.store.protocol import ClaimedJob, NewJob, ScheduleDefinition
 
 RunsIn = Literal["loop", "thread", "process"]
@@ -41,12 +42,11 @@ class Performing(Protocol):
 class Scheduled:
     """A schedule in code: its stored definition, and how the job of a tick is made.
 
-    `payload_function` gets the tick's time and whether somebody fires by hand, and returns the payload or an awaitable
-    of it; without one, `payload` is the payload. `check_job` turns it into the job. What either raises settles the
-    tick as failed.
+    Without a `payload_function`, `payload` is the payload. `check_job` turns it into the job. What either raises
+    settles the tick as failed.
     """
 
     definition: ScheduleDefinition
     check_job: Callable[[object, EpochMs, bool], NewJob]
     payload: object = None
-    payload_function: Callable[[EpochMs, bool], object] | None = None
+    payload_function: PayloadFunction | None = None

@@ -27,6 +27,7 @@ class Reaper:
     """
 
     def __init__(self, station: Station) -> None:
+        self.part = station.condition.part("reaper", station.settings.reap_ms)
         self._app = station.app
         self._worker_id = station.worker_id
         self._store = station.store
@@ -42,8 +43,9 @@ class Reaper:
             await self._runtime.clock.sleep(self._settings.reap_ms / 1000)
             try:
                 await self.look()
+                self.part.well()
             except StoreError as error:
-                log.warning("workers can't be looked at now: %s", error)
+                self.part.ailing(f"workers can't be looked at now: {error}")
                 self._watching_since = self._runtime.clock.boot_ms()
 
     async def look(self) -> None:

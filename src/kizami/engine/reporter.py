@@ -12,8 +12,8 @@ from kizami.core.states import JobState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kizami.runtime import Clock
-    from kizami.store.protocol import JobStore, Report
+    from kizami.engine.station import Station
+    from kizami.store.protocol import Report
 
 log = logging.getLogger("kizami.worker")
 RETRY_SECONDS: Final = 0.2
@@ -29,9 +29,10 @@ class _Outcome(NamedTuple):
 class Reporter:
     """Records outcomes durably; one that can't be recorded is tried again, the job isn't."""
 
-    def __init__(self, jobs: JobStore, clock: Clock) -> None:
-        self._jobs = jobs
-        self._clock = clock
+    def __init__(self, station: Station) -> None:
+        self.part = station.condition.part("reporter")
+        self._jobs = station.store.jobs
+        self._clock = station.runtime.clock
         self._waiting: list[_Outcome] = []
         self._some = asyncio.Event()
 
@@ -51,6 +52,7 @@ class Reporter:
 
     async def _flush(self, batch: list[_Outcome]) -> None:
         answers = await self._record([outcome.report for outcome in batch])
+        self.part.well()
         for outcome, answer in zip(batch, answers, strict=True):
             _tell(outcome.report, outcome.job_id, answer=answer)
             outcome.on_landed()
@@ -60,7 +62,7 @@ class Reporter:
             try:
                 return await self._jobs.report(reports)
             except StoreError as error:
-                log.warning("%d outcomes can't be recorded yet: %s", len(reports), error)
+                self.part.ailing(f"{len(reports)} outcomes can't be recorded yet: {error}")
                 await self._clock.sleep(RETRY_SECONDS)
             except Exception:
                 log.exception("an outcome of %d was refused, they are recorded one by one", len(reports))
@@ -71,7 +73,7 @@ class Reporter:
             try:
                 return (await self._jobs.report([report]))[0]
             except StoreError as error:
-                log.warning("an outcome can't be recorded yet: %s", error)
+                self.part.ailing(f"an outcome can't be recorded yet: {error}")
                 await self._clock.sleep(RETRY_SECONDS)
             except Exception:
                 log.exception("the outcome %s of claim %d was refused", report.state, report.claim)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kizami.engine.condition import Condition
     from kizami.engine.settings import WorkerSettings
     from kizami.runtime import Runtime
     from kizami.store.protocol import Store
@@ -20,3 +21,4 @@ class Station:
     store: Store
     runtime: Runtime
     settings: WorkerSettings
+    condition: Condition

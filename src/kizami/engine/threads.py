@@ -7,6 +7,7 @@ import inspect
 import threading
 from concurrent.futures import Executor, Future
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -79,29 +80,44 @@ class Call(Generic[T]):
             return goes_on
 
 
-async def call_apart(function: Callable[..., object], *args: object, name: str, limit_ms: int) -> object:
+async def call_apart(
+    function: Callable[[], object],
+    *,
+    name: str,
+    limit_ms: int,
+    on_overstay: Callable[[], None],
+    on_end: Callable[[], None],
+) -> object:
     """Return what a function answers, sync or async, without a moment of it on this event loop.
 
     It runs in a thread; an awaitable that it returns is awaited there, on a loop of its own, cancelled at the limit.
-    Raises TimeoutError; a thread that goes on after that is left alone.
+    Raises TimeoutError. A thread that goes on after that, or after the caller was cancelled, can only be left alone:
+    `on_overstay` is called, and `on_end`, in that thread, when it has ended.
     """
-    loop = asyncio.get_running_loop()
-    async with asyncio.timeout(limit_ms / 1000):
-        answer = await loop.run_in_executor(_ThreadsWithLoops(name, limit_ms), function, *args)
-        # The loop of a virtual world asks no executor: there the awaitable comes back, to be awaited in virtual time.
-        return await answer if inspect.isawaitable(answer) else answer
+    loop, thread = asyncio.get_running_loop(), _ThreadWithLoop(name, limit_ms)
+    try:
+        async with asyncio.timeout(limit_ms / 1000):
+            answer = await loop.run_in_executor(thread, function)
+            # A virtual world's loop asks no executor: there the awaitable comes back, to be awaited in virtual time.
+            return await answer if inspect.isawaitable(answer) else answer
+    except (TimeoutError, asyncio.CancelledError):
+        if thread.made is not None and thread.made.give_up(on_end):
+            on_overstay()
+        raise
 
 
-class _ThreadsWithLoops(Threads):
-    """Threads that also await what their call returns."""
+class _ThreadWithLoop(Threads):
+    """A thread for one call, which also awaits what that returns."""
 
     def __init__(self, name: str, limit_ms: int) -> None:
         super().__init__(name)
+        self.made: Call[Any] | None = None
         self._limit_ms = limit_ms
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Call the function in a thread; the future has its answer."""
-        return super().submit(self._answer, function, *args, **kwargs)
+        call = self.made = Call(partial(self._answer, function, *args, **kwargs))
+        return super().submit(call)
 
     def _answer(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from kizami.engine.condition import Condition
 from kizami.engine.dispatcher import Dispatcher
 from kizami.engine.firer import Firer
 from kizami.engine.heart import Heart
@@ -15,14 +16,15 @@ from kizami.engine.reporter import Reporter
 from kizami.engine.station import Station
 from kizami.engine.stragglers import record_tasks
 from kizami.engine.waker import Waker
+from kizami.engine.watch import Watch
 from kizami.runtime import sortable_id
 from kizami.store.protocol import Topic
 from kizami.store.protocol import Worker as WorkerRow
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-    from typing import Any
+    from collections.abc import AsyncIterator, Mapping
 
+    from kizami.engine.condition import Part
     from kizami.engine.performing import Performing, Scheduled
     from kizami.engine.settings import WorkerSettings
     from kizami.runtime import Runtime
@@ -33,6 +35,16 @@ STOPPED: Final = (
     "This worker has stopped, but still holds a lease or a claim, because code of a job goes on or the store was away. "
     "It is freed as soon as its process has ended."
 )
+
+
+class _Loop(Protocol):
+    """What a worker does all the time."""
+
+    part: Part
+
+    async def run(self) -> None:
+        """Do it for ever."""
+        ...
 
 
 class Worker:
@@ -54,13 +66,15 @@ class Worker:
         self._settings = settings
         self._bindings = tuple(sorted(performers))
         self._job_waker, self._tick_waker = Waker(runtime.clock), Waker(runtime.clock)
-        station = Station(app, self.worker_id, store, runtime, settings)
-        self._reporter = Reporter(store.jobs, runtime.clock)
+        self.condition = Condition(runtime.clock)
+        station = Station(app, self.worker_id, store, runtime, settings, self.condition)
+        self._reporter = Reporter(station)
         self._dispatcher = Dispatcher(station, performers, self._reporter, self._job_waker)
         self._fires = schedules is not None
         self._firer = Firer(station, schedules or {}, self._tick_waker)
         self._reaper = Reaper(station)
         self._heart = Heart(station, lambda: self._dispatcher.attempts)
+        self._watch = Watch(station, lambda: self._dispatcher.bars)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -96,12 +110,12 @@ class Worker:
         undo.callback(record_tasks(asyncio.get_running_loop()))
         beat = self._runtime.beat("kizami-heart", self._heart.period_seconds, self._heart.beat)
         undo.push_async_callback(asyncio.to_thread, beat.stop)
-        undo.push_async_callback(_end, self._start("reporter", self._reporter.run))
-        dispatching = self._start("dispatcher", self._dispatcher.run)
+        undo.push_async_callback(_end, self._start("reporter", self._reporter))
+        dispatching = self._start("dispatcher", self._dispatcher)
         undo.push_async_callback(self._dispatcher.stop)
         undo.push_async_callback(self._firer.stop)
-        loops = {"reaper": self._reaper.run, "heart": self._heart.run}
-        loops |= {"firer": self._firer.run} if self._fires else {}
+        loops: dict[str, _Loop] = {"reaper": self._reaper, "heart": self._heart, "watch": self._watch}
+        loops |= {"firer": self._firer} if self._fires else {}
         undo.push_async_callback(_end, *(self._start(name, loop) for name, loop in loops.items()))
         undo.push_async_callback(self._finish, dispatching)
 
@@ -109,16 +123,17 @@ class Worker:
         self._dispatcher.finish()
         await dispatching
 
-    def _start(self, name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+    def _start(self, name: str, loop: _Loop) -> asyncio.Task[None]:
+        loop.part.begin()
         return asyncio.create_task(self._keep(name, loop), name=f"kizami-{name}")
 
-    async def _keep(self, name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _keep(self, name: str, loop: _Loop) -> None:
         """Run a loop again if it ever breaks: one bug must not stop a worker that still looks healthy."""
         while True:
             try:
-                return await loop()
-            except Exception:
-                log.exception("the %s broke and is started again", name)
+                return await loop.run()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is told with its traceback
+                loop.part.ailing(f"the {name} broke and is started again: {error!r}", traceback=True)
                 await self._runtime.clock.sleep(self._settings.poll_ms / 1000)
 
 

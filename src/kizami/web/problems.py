@@ -29,6 +29,7 @@ STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "invalid_input": 400,
         "invalid_payload": 400,
         "not_planned": 400,
+        "fire_refused": 409,
         "not_found": 404,
         "wrong_state": 409,
         "cursor_moved": 409,

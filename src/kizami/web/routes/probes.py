@@ -19,9 +19,11 @@ async def healthz() -> Response:
 
 @router.api_route("/readyz", methods=["GET", "HEAD"])
 async def readyz(app: App) -> Response:
-    """Tell whether the database can be read and written now."""
+    """Tell whether the database can be read and written now, and this process's worker does its work."""
     try:
         await app.store.check()
     except KizamiError:
         return PlainTextResponse("unavailable", status_code=503)
+    if app.troubles:
+        return PlainTextResponse("troubled", status_code=503)
     return PlainTextResponse("ready")
