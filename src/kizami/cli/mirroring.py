@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import re
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,12 +16,16 @@ from kizami.cli.query import QueryError
 from kizami.cli.waiting import wait_for_end
 from kizami.core.errors import KizamiError
 from kizami.core.states import JobState
+from kizami.core.times import format_local
 from kizami.core.zone import load_zone
 from kizami.engine.context import current_job
 from kizami.slack import BoardOutcome, Slack, StatusBoard
 
 if TYPE_CHECKING:
     from kizami.cli.query import Query
+    from kizami.core.zone import TimeZone
+
+log = logging.getLogger("kizami.cli")
 
 SCHEDULE: Final = "mirror"
 ONCE: Final = "mirror_once"
@@ -54,6 +59,7 @@ class Mirror:
     app: Kizami
     board: StatusBoard
     show: Performer[None, str]
+    zone: TimeZone
     timeout: timedelta
     """What a tick may take: the query its limit, Slack a minute."""
 
@@ -73,7 +79,7 @@ class Mirror:
             return await _show(board, query, once=once)
 
         if once:  # no schedule, and a binding of its own: a mirror of this name that runs elsewhere must not notice
-            return cls(app, board, app.performer(binding=ONCE, max_attempts=1, timeout=timeout)(show), timeout)
+            return cls(app, board, app.performer(binding=ONCE, max_attempts=1, timeout=timeout)(show), zone, timeout)
         performer = app.scheduled(
             SCHEDULE,
             cron=timing.crons or None,
@@ -82,7 +88,7 @@ class Mirror:
             max_attempts=1,  # the next tick is the next attempt
             timeout=timeout,
         )(show)
-        return cls(app, board, performer, timeout)
+        return cls(app, board, performer, zone, timeout)
 
 
 def default_name(channel: str, title: str) -> str:
@@ -95,6 +101,13 @@ async def switch_on(mirror: Mirror) -> None:
     """Let a board that Slack's refusals had switched off try again: a person started this command."""
     async with mirror.app.running(worker=False):  # not app.boards: a board that isn't there, or isn't off, is no error
         await mirror.app.store.boards.switch_on(mirror.app.name, mirror.board.name, mirror.board.channel)
+
+
+async def say_first_tick(mirror: Mirror) -> None:
+    """Log when the running mirror ticks first: until then nothing is to be seen in Slack."""
+    next_at = (await mirror.app.schedules.get(SCHEDULE)).next_at
+    if next_at is not None:
+        log.info("the rows are shown in %s first at %s", mirror.board.channel, format_local(next_at, mirror.zone))
 
 
 async def mirror_once(mirror: Mirror) -> str | None:
