@@ -1,6 +1,7 @@
 """Kizami: jobs on a clock, durable, each tick once, mirrored into Slack."""
 
 from kizami.app.app import Kizami
+from kizami.app.client import Client
 from kizami.app.performer import Performer
 from kizami.app.tick import Tick
 from kizami.core.backoff import Backoff
@@ -17,6 +18,7 @@ from kizami.core.errors import (
     LeaseHeldError,
     NotFoundError,
     NotPlannedError,
+    OtherDatabaseError,
     PayloadError,
     StoreBusyError,
     StoreError,
@@ -26,7 +28,6 @@ from kizami.core.errors import (
     StoreUnclearError,
     StoreVersionError,
     TimeZoneError,
-    UnsupportedError,
     WrongStateError,
 )
 from kizami.core.next_fire import next_fire
@@ -44,6 +45,7 @@ from kizami.store.protocol.housekeeping import Keep
 __all__ = [
     "Backoff",
     "Cancel",
+    "Client",
     "ConfigurationError",
     "CronError",
     "CursorMovedError",
@@ -62,6 +64,7 @@ __all__ = [
     "LeaseSettings",
     "NotFoundError",
     "NotPlannedError",
+    "OtherDatabaseError",
     "PayloadError",
     "Performer",
     "Policy",
@@ -77,7 +80,6 @@ __all__ = [
     "StoreVersionError",
     "Tick",
     "TimeZoneError",
-    "UnsupportedError",
     "Window",
     "WorkerSettings",
     "WrongStateError",

@@ -122,6 +122,8 @@ def test_operators_see_and_change_what_a_binding_does() -> None:
             JobState.COMPLETED: 2,
             JobState.SCHEDULED: 1,
         }
+        with pytest.raises(DefinitionError, match="Binding send: reaper_grace 0:00:01 is shorter"):
+            world.wait(app.bindings.configure("send", reaper_grace=timedelta(seconds=1)))
         assert world.wait(app.bindings.configure("send")).policy.concurrency == 2
         with pytest.raises(NotFoundError, match="no binding other"):
             world.wait(app.bindings.get("other"))

@@ -9,6 +9,7 @@ _HEAVY = frozenset(
         "fastapi",
         "httpx",
         "jinja2",
+        "jsonschema",
         "rich",
         "slack_sdk",
         "sqlalchemy",

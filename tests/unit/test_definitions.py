@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kizami import Backoff, Kizami, Performer, Tick, Window
-from kizami.core.errors import DefinitionError, UnsupportedError
+from kizami.core.errors import DefinitionError
 
 
 @dataclass
@@ -114,7 +114,7 @@ WRONG = {
     "unknown option": (schedule(retries=3), ["Schedule nightly", "unknown option retries", "max_attempts"]),
     "option of enqueue": (schedule(delay=timedelta(1)), ["Schedule nightly", "delay", "Remove it"]),
     "unique key": (schedule(unique_key="k"), ["Schedule nightly", "unique_key", "Remove it"]),
-    "option to come": (schedule(connection=None), ["Schedule nightly", "connection", "not available"]),
+    "option of a call": (schedule(connection=None), ["Schedule nightly", "connection", "is not an option"]),
     "key that is no text": (schedule(concurrency_key=2**63), ["Schedule nightly", "concurrency_key", "Give text"]),
     "overlap": (schedule(overlap="queue"), ["Schedule nightly", "overlap", "'skip' or 'overlap'"]),
     "driver": (schedule(driver="outer"), ["Schedule nightly", "driver", "'inner' or 'external'"]),
@@ -159,11 +159,6 @@ def test_a_wrong_definition_says_what_is_wrong_where_and_what_to_do(case: str) -
         define()
     assert refused.value.remedy
     assert [word for word in words if word not in str(refused.value)] == []
-
-
-def test_what_is_not_available_yet_has_a_code_of_its_own() -> None:
-    with pytest.raises(UnsupportedError):
-        schedule(connection=None)()
 
 
 def test_a_refused_definition_leaves_nothing_behind() -> None:

@@ -14,6 +14,7 @@ from tests.unit.web_site import FORM, OPERATOR, ORIGIN, VIEWER, Site, bearer, br
 
 _READS = routes("GET")
 _WRITES = routes("POST")
+_BOTH = {path for _, path in _READS} & {path for _, path in _WRITES}  # listed by GET, added to by POST
 _OPEN = ["/healthz", "/readyz", "/login", "/api/openapi.json", "/static/kizami.css"]
 _PAUSE = "/api/schedules/hourly/pause"
 _PAUSE_PAGE = "/schedules/hourly/pause"
@@ -42,7 +43,7 @@ def test_the_lists_of_routes_are_not_empty() -> None:
     assert ("POST", _PAUSE_PAGE) in _WRITES
     assert ("GET", "/api/jobs") in _READS
     assert ("GET", "/") in _READS
-    assert not {path for _, path in _READS} & {path for _, path in _WRITES}
+    assert {"/api/jobs"} == _BOTH
 
 
 async def test_without_auth_only_the_probes_answer_with_one_word(tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ async def test_a_viewer_changes_nothing(site: Site, headers: dict[str, str]) -> 
 async def test_a_get_on_a_write_address_is_refused_and_changes_nothing(site: Site) -> None:
     """B071: an image tag can't press a button."""
     async with site.as_operator() as client:
-        answers = {(await client.get(path)).status_code for _, path in _WRITES}
+        answers = {(await client.get(path)).status_code for _, path in _WRITES if path not in _BOTH}
     assert answers == {405}
     assert not await _is_paused(site)
 

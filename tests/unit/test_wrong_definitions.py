@@ -78,6 +78,20 @@ def test_settings_are_refused_by_field(field: str, value: Any) -> None:
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize(("field", "value"), [("grace_ms", 0), ("grace_ms", 99), ("heartbeat_write_ms", 0)])
+def test_settings_that_would_lose_healthy_jobs_are_refused(field: str, value: Any) -> None:
+    with pytest.raises(DefinitionError, match=f"WorkerSettings: {field} is {value}"):
+        WorkerSettings(**{field: value})
+
+
+@pytest.mark.parametrize(("beat_ms", "stale_ms"), [(120_000, 120_000), (1_000, 1_999), (600_000, 500)])
+def test_a_lease_that_a_healthy_holder_would_lose_is_refused(beat_ms: int, stale_ms: int) -> None:
+    with pytest.raises(DefinitionError, match=f"stale_ms is {stale_ms}, .* every {beat_ms} ms") as caught:
+        LeaseSettings(beat_ms=beat_ms, stale_ms=stale_ms)
+    assert "twice beat_ms" in str(caught.value.remedy)
+    LeaseSettings(beat_ms=beat_ms, stale_ms=2 * beat_ms)
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, "x", None])
 @pytest.mark.parametrize("field", ["beat_ms", "stale_ms"])
 def test_a_lease_is_refused_by_field(field: str, value: Any) -> None:

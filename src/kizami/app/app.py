@@ -14,6 +14,7 @@ from kizami.app.definitions import ScheduleInCode, define, make_timing
 from kizami.app.in_process import place_of, require_found
 from kizami.app.opening import Opening
 from kizami.app.performer import JobId, JobRequest, Performer
+from kizami.app.windows import require_kept
 from kizami.core.errors import ConfigurationError, DefinitionError
 from kizami.core.names import require_binding, require_name
 from kizami.core.options import JobOptions
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
     from kizami.app.bindings import Bindings
+    from kizami.app.blocking import Blocking
     from kizami.app.boards import Boards
     from kizami.app.deliveries import Deliveries
     from kizami.app.jobs import Jobs
@@ -72,6 +74,8 @@ class Kizami:
             )
         self._url = database_url
         self._store = store
+        self._store_is_given = store is not None
+        self._blocking: Blocking | None = None
         self._opening = Opening(name)
         self._policy = policy
         self._retention = retention
@@ -109,14 +113,32 @@ class Kizami:
         """Return the app's jobs; the app must be open."""
         from kizami.app.jobs import Jobs  # noqa: PLC0415 - importing kizami must stay light
 
-        return Jobs(self.name, self.store.jobs)
+        return Jobs(self.name, self.store.jobs, self.runtime.clock)
+
+    @property
+    def blocking(self) -> Blocking:
+        """Return the app for programs without an event loop; the app itself needn't be open, and may be elsewhere.
+
+        Raises ConfigurationError for an app that was made with a store, or is in a test's world.
+        """
+        if self._store_is_given:
+            raise ConfigurationError(
+                f"App {self.name} was given a store, which blocking calls can't share.",
+                remedy="Give the app a database_url instead.",
+            )
+        if self._blocking is None:
+            from kizami.app.blocking import Blocking  # noqa: PLC0415 - importing kizami must stay light
+            from kizami.store.opening import store_at  # noqa: PLC0415 - as above
+
+            self._blocking = Blocking(self.name, lambda: store_at(self.database_url, self.runtime), self.runtime.clock)
+        return self._blocking
 
     @property
     def bindings(self) -> Bindings:
         """Return the app's bindings; the app must be open."""
         from kizami.app.bindings import Bindings  # noqa: PLC0415 - importing kizami must stay light
 
-        return Bindings(self.name, self.store.bindings)
+        return Bindings(self.name, self.store.bindings, self.settings)
 
     @property
     def boards(self) -> Boards:
@@ -218,9 +240,15 @@ class Kizami:
         """Have a check awaited whenever a worker of this app starts, before its first tick; what it raises stops it."""
         self._start_checks.append(check)
 
-    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[JobId]:
-        """Add jobs in order, all or none, in one step; return their ids. Raises StoreError."""
-        return [JobId(answer) for answer in await self.store.jobs.enqueue([request.new for request in requests])]
+    async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: object = None) -> list[JobId]:
+        """Add jobs in order, all or none, in one step; return their ids. Raises StoreError.
+
+        With `connection`, the caller's own to the same database, they exist iff its transaction commits; the app
+        needn't be open. Raises OtherDatabaseError, WrongStateError for a connection without a transaction.
+        """
+        new = [request.new for request in requests]
+        store = self.store.jobs
+        return list(map(JobId, await (store.enqueue(new) if connection is None else store.enqueue_in(connection, new))))
 
     def check(self) -> tuple[Finding, ...]:
         """Return every tick that falls outside its schedule's posting window, from now on.
@@ -272,6 +300,9 @@ class Kizami:
         for performer in self._performers.values():
             require_found(performer)
         scheduled = {name: entry.scheduled() for name, entry in self._schedules.items()} if fires else None
+        if fires:
+            now = await self.store.schedules.now()
+            await require_kept(self.name, self._schedules.values(), self.store.schedules, now)
         for check in self._start_checks:
             await check()
         await self.store.bindings.declare(self.name, [each.declaration for each in self._performers.values()])
@@ -286,12 +317,13 @@ class Kizami:
     @contextmanager
     def rebound(self, *, runtime: Runtime, store: Store, settings: WorkerSettings) -> Iterator[Kizami]:
         """Put this app into another world while the body runs: other clocks, chance, store and pace."""
-        before = self.runtime, self._store, self.settings, self._opening
+        before = self.runtime, self._store, self.settings, self._opening, self._store_is_given
         self.runtime, self._store, self.settings, self._opening = runtime, store, settings, Opening(self.name)
+        self._store_is_given = True
         try:
             yield self
         finally:
-            self.runtime, self._store, self.settings, self._opening = before
+            self.runtime, self._store, self.settings, self._opening, self._store_is_given = before
 
     def _defaults(self) -> dict[str, Any]:
         """Return what is declared of a binding whose performer doesn't say it."""
@@ -314,7 +346,7 @@ class Kizami:
         place = place_of(owner, function, body, options.get("runs_in"))
         mine = {option: value for option, value in options.items() if option != "runs_in"}
         declaration, rest = split_declaration(name, mine, self._defaults())
-        refuse_short_grace(declaration, min(self.settings.vouch_ms, self.settings.grace_ms))
+        refuse_short_grace(owner, declaration.policy, self.settings)
         checked = JobOptions().changed(owner, rest)  # type: ignore[arg-type]  # unknown names are refused inside
         performer: Performer[Any, Any] = Performer(self, name, body, checked, declaration, place)
         self._performers[name] = performer

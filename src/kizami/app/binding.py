@@ -13,6 +13,8 @@ from kizami.store.protocol import BindingDeclaration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kizami.engine.settings import WorkerSettings
+
 _OF_EACH_JOB: Final = frozenset({"concurrency_key", "unique_key", "partition_key"})
 _KINDS: Final[Mapping[str, tuple[type, str]]] = {
     "policy": (Policy, "a kizami.Policy"),
@@ -38,13 +40,13 @@ def split_declaration(
     return BindingDeclaration(binding, **(dict(defaults) | said)), rest
 
 
-def refuse_short_grace(declaration: BindingDeclaration, least_ms: int) -> None:
-    """Raise DefinitionError when jobs could be taken before their worker's next sign of life, every `least_ms`."""
-    if declaration.policy.grace_ms < least_ms:
-        least, grace = timedelta(milliseconds=least_ms), declaration.policy.reaper_grace
+def refuse_short_grace(owner: str, policy: Policy, settings: WorkerSettings) -> None:
+    """Raise DefinitionError when jobs could be taken before their worker's next sign of life."""
+    least_ms = min(settings.vouch_ms, settings.grace_ms)
+    if policy.grace_ms < least_ms:
+        least, grace = timedelta(milliseconds=least_ms), policy.reaper_grace
         raise DefinitionError(
-            f"Performer {declaration.name}: reaper_grace {grace} is shorter than the time between a worker's signs of"
-            f" life, {least}.",
+            f"{owner}: reaper_grace {grace} is shorter than the time between a worker's signs of life, {least}.",
             remedy=f"Give at least {least}, or a smaller vouch_ms in WorkerSettings.",
             field="reaper_grace",
         )

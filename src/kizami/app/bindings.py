@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from kizami.app.binding import refuse_short_grace
 from kizami.core.errors import NotFoundError
 from kizami.core.policy import PolicyChanges
 
 if TYPE_CHECKING:
+    from kizami.engine.settings import WorkerSettings
     from kizami.store.protocol import Binding, BindingDiagnostics, BindingStore
 
 
 class Bindings:
     """An app's stored bindings."""
 
-    def __init__(self, app: str, store: BindingStore) -> None:
+    def __init__(self, app: str, store: BindingStore, settings: WorkerSettings) -> None:
         self._app = app
         self._store = store
+        self._settings = settings
 
     async def list(self) -> tuple[Binding, ...]:
         """Return the bindings by name."""
@@ -35,8 +38,11 @@ class Bindings:
         """Lay these changes over the declared policy, at once and for all workers; none takes an override back.
 
         What an earlier override changed and this one doesn't name is as declared again. Raises NotFoundError and
-        DefinitionError.
+        DefinitionError, also for a reaper_grace in which a worker of these settings gives no sign of life.
         """
+        if "reaper_grace" in changes:
+            after = (await self.get(name)).declared.policy.changed(changes)
+            refuse_short_grace(f"Binding {name}", after, self._settings)
         return await self._store.configure(self._app, name, changes or None)
 
     async def pause(self, name: str) -> Binding:

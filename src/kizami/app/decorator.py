@@ -28,7 +28,7 @@ class PerformerDecorator:
     """Registers a performer, as a decorator with or without arguments; its binding is the function's name.
 
     A class is made once and its `perform` called. A sync performer is called in a thread, or with `runs_in="process"`
-    in a child process, which is killed at the deadline. Raises DefinitionError and UnsupportedError.
+    in a child process, which is killed at the deadline. Raises DefinitionError.
     """
 
     add: Callable[[Callable[..., Any], str | None, dict[str, Any]], Performer[Any, Any]]

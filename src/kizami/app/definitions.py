@@ -16,7 +16,8 @@ from kizami.app.tick import Tick
 from kizami.core.errors import DefinitionError, PayloadError
 from kizami.core.names import require_name
 from kizami.core.options import JobOptions
-from kizami.core.timing import CronTiming, Timing, cron_timing, fingerprint, interval_timing
+from kizami.core.times import MS_PER_DAY
+from kizami.core.timing import CronTiming, IntervalTiming, Timing, cron_timing, fingerprint, interval_timing
 from kizami.core.window import Finding, Window, check_ticks
 from kizami.core.zone import TimeZone, load_zone
 from kizami.engine.payload_function import PayloadFunction
@@ -48,9 +49,12 @@ class ScheduleInCode:
         """Return the time zone that the schedule's local times are in; UTC for an interval."""
         return zone_of(self.timing)
 
-    def findings(self, from_ms: int) -> tuple[Finding, ...]:
-        """Return the ticks outside the posting window, for every offset in force from now on."""
-        return () if self.window is None else tuple(check_ticks(self.timing, self.window, from_ms))
+    def findings(self, from_ms: int, anchor_ms: int | None = None) -> tuple[Finding, ...]:
+        """Return the ticks outside the posting window, for every offset in force from now on.
+
+        `anchor_ms` is what an interval counts from, by default from now.
+        """
+        return () if self.window is None else check_ticks(self.timing, self.window, from_ms, anchor_ms=anchor_ms)
 
     def scheduled(self) -> Scheduled:
         """Return what the engine needs."""
@@ -141,6 +145,12 @@ def define(
     if window is not None and not isinstance(window, Window):
         raise DefinitionError(
             f"{owner}: window is {window!r}.", remedy='Give kizami.Window("08:00", "21:00").', field="window"
+        )
+    if window is not None and isinstance(timing, IntervalTiming) and MS_PER_DAY % timing.every_ms:
+        raise DefinitionError(
+            f"{owner}: its interval doesn't divide 24 hours, so the hours of its ticks wander out of any window.",
+            remedy="Give an interval that divides a day, a cron expression, or no window.",
+            field="window",
         )
     checked = target.check_options(owner, options)
     function = None

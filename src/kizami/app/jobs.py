@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kizami.core.options import EnqueueChanges, split_enqueue
+from kizami.core.states import ENDED
+from kizami.core.times import to_ms
 from kizami.store.protocol import Bulk, BulkOperation, JobFilter
 
 if TYPE_CHECKING:
@@ -13,19 +15,36 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from kizami.core.states import JobState
+    from kizami.runtime import Clock
     from kizami.store.protocol import BulkAnswer, Job, JobPage, JobStore
+
+_ASK_MS: Final = 250
 
 
 class Jobs:
     """An app's jobs."""
 
-    def __init__(self, app: str, store: JobStore) -> None:
+    def __init__(self, app: str, store: JobStore, clock: Clock) -> None:
         self._app = app
         self._store = store
+        self._clock = clock
 
     async def get(self, job_id: str) -> Job | None:
         """Return a job with its attempt log. Raises InvalidInputError when it isn't a job id."""
         return await self._store.get(self._app, job_id)
+
+    async def wait(self, job_id: str, *, timeout: timedelta | None = None) -> Job | None:  # noqa: ASYNC109 - not an error
+        """Return the job once it has ended, whichever process performs it, or as it is when the time is up.
+
+        None: retention has removed it. Raises InvalidInputError when it isn't a job id.
+        """
+        until_ms = None if timeout is None else self._clock.boot_ms() + to_ms(timeout, name="timeout", least_ms=0)
+        while True:
+            job = await self.get(job_id)
+            left_ms = _ASK_MS if until_ms is None else until_ms - self._clock.boot_ms()
+            if job is None or job.state in ENDED or left_ms <= 0:
+                return job
+            await self._clock.sleep(min(_ASK_MS, left_ms) / 1_000)
 
     async def list(self, wanted: JobFilter) -> JobPage:
         """Return a page of this app's jobs, newest first."""

@@ -111,7 +111,7 @@ class Performer(Generic[P, R]):
         return self._signature.payload is not None
 
     def job(self, payload: P = None, **options: Unpack[EnqueueChanges]) -> JobRequest:  # type: ignore[assignment]  # a performer without payload needs no argument
-        """Return a job request for `Kizami.enqueue_many`. Raises PayloadError, DefinitionError, UnsupportedError."""
+        """Return a job request for `Kizami.enqueue_many`. Raises PayloadError, DefinitionError."""
         if self.takes_tick:
             raise DefinitionError(
                 f"{self._owner} takes a Tick, so it only runs on a schedule.",
@@ -120,13 +120,21 @@ class Performer(Generic[P, R]):
         local_id = sortable_id(self._app.runtime.clock, self._app.runtime.entropy)
         return JobRequest(self._new_job(local_id, payload, options, None))
 
-    async def enqueue(self, payload: P = None, **options: Unpack[EnqueueChanges]) -> JobId:  # type: ignore[assignment]  # as above
+    async def enqueue(
+        self,
+        payload: P = None,  # type: ignore[assignment]  # as above
+        *,
+        connection: object = None,
+        **options: Unpack[EnqueueChanges],
+    ) -> JobId:
         """Add a job durably; return its id, which says whether the job was there already.
 
-        Raises InvalidInputError where its keys don't fit the binding, PayloadError, DefinitionError, UnsupportedError,
-        StoreError.
+        With `connection`, the caller's own to the same database (psycopg, SQLAlchemy, sqlite3), the job exists iff its
+        transaction commits. Raises OtherDatabaseError, WrongStateError for a connection without a transaction.
+
+        Raises InvalidInputError where its keys don't fit the binding, PayloadError, DefinitionError, StoreError.
         """
-        return (await self._app.enqueue_many([self.job(payload, **options)]))[0]
+        return (await self._app.enqueue_many([self.job(payload, **options)], connection=connection))[0]
 
     def tick_job(self, payload: object, origin: Origin, options: JobOptions) -> NewJob:
         """Return the job of a tick. Raises PayloadError."""

@@ -6,10 +6,11 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kizami.app.definitions import zone_of
+from kizami.app.windows import require_kept
 from kizami.core.errors import FireRefusedError, NotFoundError, NotPlannedError
 from kizami.core.times import format_local, to_epoch_ms
-from kizami.core.timing import CronTiming, fires, is_planned, latest_at_or_before
-from kizami.core.zone import load_zone
+from kizami.core.timing import fires, is_planned, latest_at_or_before
 from kizami.engine.firer import make_job
 from kizami.store.protocol import Fire, FireOutcome, TickKind
 
@@ -92,8 +93,9 @@ class Schedules:
     ) -> FireRecord:
         """Fire a tick that an external clock delivers; returns after commit.
 
-        Without `scheduled_at` the tick is the latest planned time that isn't after now. A tick delivered again has the
-        outcome DUPLICATE, one that a later tick overtook OVERTAKEN, one of code that is not in force SUPERSEDED.
+        Without `scheduled_at` the tick is the latest planned time that isn't after now; a cron plan has no beginning,
+        so it may be one from before the registration. A tick delivered again has the outcome DUPLICATE, one that a
+        later tick overtook OVERTAKEN, one of code that is not in force SUPERSEDED.
         `register` puts this process's code in force first, unless a worker lives: for apps that no worker serves.
         Raises NotFoundError, NotPlannedError, and with `manual` what `trigger` raises.
         """
@@ -136,6 +138,7 @@ class Schedules:
         """
         version = 0
         if name in self._code:
+            await require_kept(self._app, self._code.values(), self._store, await self._store.now())
             definitions = [entry.scheduled().definition for entry in self._code.values()]
             registration = await self._store.register(
                 self._app, definitions, silent_ms=self._settings.grace_ms, redefine=redefine
@@ -170,6 +173,7 @@ class Schedules:
 
 
 def _not_planned(stored: Schedule, at: EpochMs, why: str, remedy: str) -> NotPlannedError:
-    zone = stored.timing.zone if isinstance(stored.timing, CronTiming) else load_zone("UTC")
-    message = f"{format_local(at, zone)} {why} of schedule {stored.name} ({stored.description})."
+    message = (
+        f"{format_local(at, zone_of(stored.known_timing))} {why} of schedule {stored.name} ({stored.description})."
+    )
     return NotPlannedError(message, remedy=remedy, path="scheduled_at")

@@ -6,11 +6,15 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kizami.app.callables import is_async, plain_function, refuse_generators
 from kizami.app.tick import Tick
 from kizami.core.errors import DefinitionError
 from kizami.engine.context import JobContext
+
+BY_NAME: Final[Mapping[str, type]] = {"tick": Tick, "ctx": JobContext}
+"""What parameters without an annotation get by their name; all others are the payload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ def read_signature(owner: str, function: Callable[..., object]) -> Signature:
     found: dict[type, str] = {}
     for name, parameter in _parameters(owner, function).items():
         _require_fillable(owner, name, parameter)
-        annotation = hints.get(name)
+        annotation = hints.get(name, BY_NAME.get(name))
         if annotation in (JobContext, Tick):
             found[typing.cast("type", annotation)] = name
         elif parameter.default is parameter.empty:

@@ -45,12 +45,6 @@ class TimeZoneError(DefinitionError):
     code = "invalid_time_zone"
 
 
-class UnsupportedError(DefinitionError):
-    """A named option or target exists in the design but is not available in this version."""
-
-    code = "unsupported"
-
-
 class InvalidInputError(KizamiError):
     """A value given at run time is refused; `facts["path"]` names the place."""
 
@@ -61,6 +55,12 @@ class PayloadError(InvalidInputError):
     """A payload, input or result is not JSON or does not fit the annotated type."""
 
     code = "invalid_payload"
+
+
+class OtherDatabaseError(InvalidInputError):
+    """A connection to enqueue through leads to another database than the app's."""
+
+    code = "other_database"
 
 
 class NotPlannedError(InvalidInputError):

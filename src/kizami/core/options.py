@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final, TypedDict, Unpack, cast
 
 from kizami.core.backoff import Backoff
-from kizami.core.errors import DefinitionError, InvalidInputError, UnsupportedError
+from kizami.core.errors import DefinitionError, InvalidInputError
 from kizami.core.policy import Policy, Retention
 from kizami.core.times import to_epoch_ms, to_ms
 
@@ -21,7 +21,7 @@ KEY_CHARACTERS_MAX: Final = 255
 TIMEOUT_MS_MAX: Final = 10 * 366 * 86_400_000
 UNIQUE_FOR_MS_MAX: Final = 366 * 86_400_000
 DAY_MS: Final = 86_400_000
-UNSUPPORTED: Final = ("connection",)
+OF_THE_CALL: Final = ("connection",)
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
@@ -82,15 +82,15 @@ class JobOptions:
     partition_key: str | None = None
 
     def changed(self, owner: str, changes: OptionChanges) -> JobOptions:
-        """Return these options with `changes` applied; raise DefinitionError or UnsupportedError naming `owner`."""
+        """Return these options with `changes` applied; raise DefinitionError naming `owner`."""
         if not changes:
             return self
         values: dict[str, Any] = dict(changes)
         for name in values:
-            if name in UNSUPPORTED:
-                raise UnsupportedError(
-                    f"{owner}: option {name} is not available in this version.",
-                    remedy=f"Remove {name}.",
+            if name in OF_THE_CALL:
+                raise DefinitionError(
+                    f"{owner}: {name} is not an option of a job.",
+                    remedy=f"Give {name} to enqueue or enqueue_many.",
                     field=name,
                 )
             if name not in _CHECKS:

@@ -24,11 +24,18 @@ class LeaseSettings:
     stale_ms: int = 600_000
 
     def __post_init__(self) -> None:
-        """Refuse what would abandon every lease at once. Raises DefinitionError naming the field."""
+        """Refuse what would abandon the lease of a healthy holder. Raises DefinitionError naming the field."""
         for name, value in (("beat_ms", self.beat_ms), ("stale_ms", self.stale_ms)):
             if type(value) is not int or value < 1:
                 remedy = "Give whole milliseconds from 1 on."
                 raise DefinitionError(f"LeaseSettings: {name} is {value!r}.", remedy=remedy, field=name)
+        if self.stale_ms < 2 * self.beat_ms:
+            raise DefinitionError(
+                f"LeaseSettings: stale_ms is {self.stale_ms}, so a holder that is a little late with its beat, every"
+                f" {self.beat_ms} ms, would lose its lease.",
+                remedy="Give at least twice beat_ms; five times, as by default, rides out a slow database.",
+                field="stale_ms",
+            )
 
 
 @dataclass(slots=True)

@@ -10,7 +10,19 @@ from kizami.core.errors import DefinitionError
 from kizami.engine.lease import LeaseSettings
 from kizami.store.protocol.housekeeping import Keep
 
-_AT_LEAST_ONE: Final = frozenset({"concurrency", "reap_ms", "poll_ms", "vouch_ms", "payload_ms", "jobs_per_process"})
+GRACE_MS_MIN: Final = 100
+"""Below that no worker could report a time-out before its job is taken."""
+
+_LEAST: Final = {
+    "concurrency": 1,
+    "grace_ms": GRACE_MS_MIN,
+    "reap_ms": 1,
+    "poll_ms": 1,
+    "vouch_ms": 1,
+    "heartbeat_write_ms": 1,
+    "payload_ms": 1,
+    "jobs_per_process": 1,
+}
 _GROUPS: Final = frozenset({"lease", "keep"})
 _MOST: Final = 10**12
 
@@ -48,7 +60,7 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         """Refuse what no worker can run by. Raises DefinitionError naming the field."""
         for one in fields(self):
-            value, least = getattr(self, one.name), int(one.name in _AT_LEAST_ONE)
+            value, least = getattr(self, one.name), _LEAST.get(one.name, 0)
             if one.name not in _GROUPS and (type(value) is not int or not least <= value <= _MOST):
                 raise _refusal(one.name, value, f"Give a whole number from {least} to {_MOST:,}.")
         if not isinstance(self.lease, LeaseSettings):

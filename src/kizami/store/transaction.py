@@ -164,6 +164,18 @@ class Database(Protocol):
         """Run a write from a thread that isn't the event loop."""
         ...
 
+    async def join(self, connection: object, operation: Write[T]) -> T:
+        """Run an operation in the transaction that a caller's own connection is in, and leave that open.
+
+        The store needn't be open. What fails is taken back alone. Workers see it with the caller's commit. Raises
+        OtherDatabaseError, WrongStateError for a connection without a transaction, StoreError.
+        """
+        ...
+
+    def join_blocking(self, connection: object, operation: Write[T]) -> T:
+        """Run as `join` does, from any thread, on a connection that isn't one of asyncio."""
+        ...
+
     async def now(self) -> EpochMs:
         """Return the store's wall clock."""
         ...

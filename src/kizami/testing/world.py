@@ -69,7 +69,15 @@ class World:
         return to_datetime(self.clock.now_ms(), self._zone)
 
     def __enter__(self) -> Self:
-        """Open the store and start a worker for each app."""
+        """Open the store and start a worker for each app; a start that fails leaves no world behind."""
+        try:
+            self._begin()
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    def _begin(self) -> None:
         for number, app in enumerate(self._apps):
             settings = calm(app.settings) if self._settings is None else self._settings
             settings = replace(settings, processes=0)  # time in a child process would be real
@@ -78,7 +86,6 @@ class World:
         self.wait(self.store.open())
         for app in self._apps:
             self.start(app)
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

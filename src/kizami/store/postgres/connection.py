@@ -39,7 +39,8 @@ class Row:
         return list(self._places)
 
 
-def _row_maker(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> Callable[[Sequence[Any]], Row]:
+def row_maker(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> Callable[[Sequence[Any]], Row]:
+    """Return what makes our rows of a cursor's values."""
     if cursor.description is None:
         return no_result
     places = {column.name: place for place, column in enumerate(cursor.description)}
@@ -52,7 +53,7 @@ Connection = psycopg.Connection[Row]
 def connect(place: Place) -> Connection:
     """Open a connection in autocommit mode; transactions are begun by name. Raises StoreError and its kinds."""
     try:
-        connection = psycopg.Connection[Row].connect(place.conninfo, autocommit=True, row_factory=_row_maker)
+        connection = psycopg.Connection[Row].connect(place.conninfo, autocommit=True, row_factory=row_maker)
     except psycopg.Error as error:
         raise translate(error, place) from error
     # One type for all whole numbers: a statement is prepared once, and no sum overflows a smaller one.

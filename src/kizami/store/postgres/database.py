@@ -11,10 +11,16 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kizami.core.errors import StoreError
+import psycopg
+from psycopg import AsyncConnection
+
+from kizami.core.errors import StoreError, WrongStateError
+from kizami.store.callers import driver_connection, driver_connection_async, unknown_kind
 from kizami.store.looks import LOOK_MS, Looks, too_slow
 from kizami.store.ownership import Ownership
+from kizami.store.postgres.callers import AsyncCaller, SyncCaller, on_a_thread
 from kizami.store.postgres.gathering import GATHER_MAX, Gathering, Sharing
+from kizami.store.postgres.joined import Identity, home_of, joined
 from kizami.store.postgres.session import Errand, Session
 from kizami.store.protocol.store import ALL_TOPICS, Topic
 from kizami.store.wakes import Wakes
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from kizami.store.postgres.place import Place
     from kizami.store.transaction import Ahead, Alone, Foresight, Joint, Read, Write
 
+_WANTED: Final = "a connection of psycopg, or a connection or session of SQLAlchemy over one,"
 T = TypeVar("T")
 Item = TypeVar("Item")
 Answered = TypeVar("Answered")
@@ -47,6 +54,7 @@ class Database:
         self.ownership = Ownership(place.shown)
         self._heart = Session(place)
         self._heart_lock = threading.Lock()
+        self._home: Identity | None = None
         self._tell_others: Callable[[tuple[Topic, ...]], None] = lambda _: None
         self._sharing = Sharing(self._lend_writer)
 
@@ -102,6 +110,40 @@ class Database:
             return await asyncio.wait_for(asyncio.wrap_future(future), LOOK_MS / 1_000)
         except TimeoutError as error:
             raise too_slow(self.place.shown) from error
+
+    async def join(self, connection: object, operation: Write[T]) -> T:
+        """Run an operation in the transaction of a caller's connection, which may be one of asyncio."""
+        found = await driver_connection_async(connection)
+        if isinstance(found, AsyncConnection):
+            caller: SyncCaller | AsyncCaller = AsyncCaller(found, asyncio.get_running_loop(), threading.Event())
+        else:
+            caller = self._caller(found)
+        return await on_a_thread(caller, lambda: self._join(caller, operation))
+
+    def join_blocking(self, connection: object, operation: Write[T]) -> T:
+        """Run as `join` does, on this thread."""
+        found = driver_connection(connection)
+        if isinstance(found, AsyncConnection):
+            raise WrongStateError(
+                "An AsyncConnection of psycopg can only be awaited.",
+                remedy="Await enqueue(..., connection=...) on its event loop, or give a synchronous one.",
+            )
+        return self._join(self._caller(found), operation)
+
+    def _caller(self, connection: object) -> SyncCaller:
+        if not isinstance(connection, psycopg.Connection):
+            raise unknown_kind(connection, self.place.shown, _WANTED)
+        return SyncCaller(connection, threading.Event())
+
+    def _join(self, caller: SyncCaller | AsyncCaller, operation: Write[T]) -> T:
+        with joined(caller, self.place, self._is_home) as (transaction, moment):
+            return operation(transaction, moment)
+
+    def _is_home(self, found: Identity) -> bool:
+        """Tell whether that is this database; it is asked again before a no, since it may have been restored."""
+        if found != self._home:
+            self._home = home_of(self.place)
+        return found == self._home
 
     def write_blocking(self, operation: Write[T]) -> T:
         """Run a write on this thread, which isn't the event loop, on a connection kept for such threads."""

@@ -64,13 +64,13 @@ class PostgresTransaction:
         """Run a statement once for all rows: it unnests their columns, :c1 and so on. Raises psycopg.Error."""
         if not rows:
             return 0
-        facts = self._time | _columns(rows)
+        facts = self._time | columns(rows)
         return self._after_late(lambda: self.connection.execute(DIALECT[statement], facts)).rowcount
 
     def execute_late(self, statement: Statement, rows: Sequence[tuple[Any, ...]], /) -> None:
         """Run a statement once for all rows, on the way to the commit."""
         if rows:
-            self._late.append((DIALECT[statement], self._time | _columns(rows)))
+            self._late.append((DIALECT[statement], self._time | columns(rows)))
 
     def commit(self) -> None:
         """Send what was left for the end, and the commit. Raises psycopg.Error."""
@@ -92,5 +92,6 @@ def call_of(statement: Statement, facts: Mapping[str, Any]) -> Call:
     return statement, tuple(facts.items())
 
 
-def _columns(rows: Sequence[tuple[Any, ...]]) -> dict[str, str]:
+def columns(rows: Sequence[tuple[Any, ...]]) -> dict[str, str]:
+    """Return rows as the parameters of a statement that unnests their columns."""
     return {f"c{number}": literal(column) for number, column in enumerate(zip(*rows, strict=True), start=1)}

@@ -312,6 +312,17 @@ class JobStore(Protocol):
         """
         ...
 
+    async def enqueue_in(self, connection: object, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
+        """Add jobs as `enqueue` does, in the transaction of a caller's own connection: they exist iff it commits.
+
+        The store needn't be open. Raises OtherDatabaseError, WrongStateError for a connection without a transaction.
+        """
+        ...
+
+    def enqueue_in_blocking(self, connection: object, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
+        """Add jobs as `enqueue_in` does, from any thread, through a connection that isn't one of asyncio."""
+        ...
+
     async def horizon(self, app: str, bindings: tuple[str, ...]) -> Horizon:
         """Tell whether a claim is worth a try, and if not, when that changes by itself. Only reads."""
         ...

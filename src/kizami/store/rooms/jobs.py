@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         Swept,
         Vouch,
     )
-    from kizami.store.transaction import Database, Moment, Row, Transaction
+    from kizami.store.transaction import Database, Moment, Row, Transaction, Write
 
 SQL: Final = load("jobs")
 
@@ -63,6 +63,14 @@ class JobRoom:
         answers = await self._add(jobs)
         self._database.announce(Topic.JOBS)
         return answers
+
+    async def enqueue_in(self, connection: object, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
+        """Add jobs in the transaction of a caller's own connection."""
+        return await self._database.join(connection, _adding(jobs))
+
+    def enqueue_in_blocking(self, connection: object, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
+        """Add jobs in the transaction of a caller's own connection, from any thread."""
+        return self._database.join_blocking(connection, _adding(jobs))
 
     async def horizon(self, app: str, bindings: tuple[str, ...]) -> Horizon:
         """Tell whether a claim is worth a try, and if not, when that changes by itself."""
@@ -189,6 +197,10 @@ class JobRoom:
             lambda transaction, moment: operate(transaction, moment, job_operations.find(transaction, app, job_id)),
         )
         self._database.announce(Topic.JOBS)
+
+
+def _adding(jobs: Sequence[NewJob]) -> Write[tuple[Enqueued, ...]]:
+    return lambda transaction, moment: tuple(job_insert.insert_jobs(transaction, moment, jobs))
 
 
 def _alive(transaction: Transaction, beats: Sequence[tuple[int, int, int, float | None]]) -> set[tuple[int, int]]:

@@ -11,10 +11,12 @@ import sqlite3
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kizami.core.errors import StoreError
+from kizami.store.callers import driver_connection, driver_connection_async
 from kizami.store.looks import Looks
 from kizami.store.ownership import Ownership
 from kizami.store.protocol.store import ALL_TOPICS, Topic
 from kizami.store.sqlite.connection import MEMORY, connect, translate
+from kizami.store.sqlite.joined import joined
 from kizami.store.sqlite.lane import Lane
 from kizami.store.sqlite.migrate import migrate
 from kizami.store.sqlite.write_ahead import empty_log
@@ -143,6 +145,19 @@ class Database:
         self.ownership.require()
         future = self._looks.admit(lambda: self._looker.submit(operation))
         return future.result() if future.done() else await asyncio.wrap_future(future)
+
+    async def join(self, connection: object, operation: Write[T]) -> T:
+        """Run an operation in the transaction of a caller's connection, on the caller's thread, as SQLite wants it."""
+        return self._join(await driver_connection_async(connection), operation)
+
+    def join_blocking(self, connection: object, operation: Write[T]) -> T:
+        """Run as `join` does, without an event loop."""
+        return self._join(driver_connection(connection), operation)
+
+    def _join(self, connection: object, operation: Write[T]) -> T:
+        moment = self.moment()
+        with joined(connection, self.path, moment) as transaction:
+            return operation(transaction, moment)
 
     def write_blocking(self, operation: Write[T]) -> T:
         """Run a write from a thread that isn't the event loop."""

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from kizami.core.states import JobState
 from kizami.store.protocol import JobFilter
 from kizami.web.current import App, JobsCounted, job_or_404
+from kizami.web.new_jobs import JobAdded, JobRequest, requested
 from kizami.web.shapes import JobAnswer, JobList, Stats
 from kizami.web.views import job_answer, stats_of
 
@@ -30,6 +31,13 @@ async def list_jobs(
     """Return a page of jobs, newest first; `cursor` is an earlier page's `next_cursor`."""
     page = await app.jobs.list(JobFilter(app.name, tuple(state or ()), binding, schedule, cursor, limit))
     return JobList(jobs=tuple(job_answer(job) for job in page.jobs), next_cursor=page.next_cursor)
+
+
+@router.post("/jobs")
+async def add_job(app: App, request: JobRequest) -> JobAdded:
+    """Enqueue a job; answers after commit."""
+    (answer,) = await app.store.jobs.enqueue([await requested(app, request)])
+    return JobAdded(job_id=answer.job_id, existing=answer.existing, state=answer.state)
 
 
 @router.get("/jobs/{job_id}")
