@@ -40,6 +40,7 @@ from kizami.engine.context import JobContext, current_job
 from kizami.engine.lease import LeaseSettings
 from kizami.engine.records import JobLogFilter
 from kizami.engine.settings import WorkerSettings
+from kizami.store.protocol.housekeeping import Keep
 
 __all__ = [
     "Backoff",
@@ -56,6 +57,7 @@ __all__ = [
     "JobContext",
     "JobLogFilter",
     "JobState",
+    "Keep",
     "Kizami",
     "KizamiError",
     "LeaseHeldError",

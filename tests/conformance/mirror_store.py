@@ -13,6 +13,7 @@ from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
 from kizami.store.rooms.deliveries import DeliveryRoom
 from kizami.store.rooms.gates import GateRoom
+from kizami.store.rooms.housekeeping import HousekeepingRoom
 from kizami.store.rooms.identity import IdentityRoom
 from kizami.store.rooms.leases import LeaseRoom
 from kizami.store.rooms.schedules import ScheduleRoom
@@ -59,6 +60,7 @@ class MirrorStore:
         self.boards = BoardRoom(database)
         self.gates = GateRoom(database)
         self.cursors = CursorRoom(database)
+        self.housekeeping = HousekeepingRoom(database)
         self.identity = IdentityRoom(database)
         self.schedules = ScheduleRoom(database)
 

@@ -53,6 +53,11 @@ INDEXES = {
     ("deliveries", "owed"): "kizami_deliveries_owed",
     ("deliveries", "free_of"): "kizami_deliveries_claimed",
     ("boards", "free_of"): "kizami_boards_claimed",
+    ("housekeeping", "schedules_after"): "PRIMARY KEY",
+    ("housekeeping", "sweep_fires"): "kizami_fires_schedule",
+    ("housekeeping", "sweep_delivered"): "kizami_deliveries_in_state",
+    ("housekeeping", "sweep_intents"): "kizami_intents_settled",
+    ("housekeeping", "forget_intents"): "PRIMARY KEY",
     ("deliveries", "known"): "sqlite_autoindex_kizami_deliveries_1",
 }
 

@@ -24,8 +24,8 @@ from kizami.store.transaction import Moment, Transaction
 from tests.postgres_server import fresh_database
 
 PRIMARY = "kizami_jobs_pkey"
-LARGE = ("kizami_jobs", "kizami_reservations")
-"""The tables that grow with the number of jobs."""
+LARGE = ("kizami_jobs", "kizami_reservations", "kizami_fires", "kizami_deliveries", "kizami_intents")
+"""The tables that grow with the number of jobs, ticks and posts."""
 
 INDEXES = {
     "state_of": {"kizami_jobs_identity"},
@@ -48,6 +48,10 @@ INDEXES = {
     "sweep_done": {"kizami_jobs_done", PRIMARY},
     "sweep_broken": {"kizami_jobs_broken", PRIMARY},
     "sweep_reservations": {"kizami_reservations_until"},
+    "sweep_fires": {"kizami_fires_schedule", "kizami_fires_pkey"},
+    "sweep_delivered": {"kizami_deliveries_in_state", "kizami_deliveries_pkey"},
+    "sweep_intents": {"kizami_intents_settled"},
+    "forget_intents": {"kizami_intents_pkey"},
 }
 FILL = """
 INSERT INTO kizami_bindings (app, name, shards, requires_concurrency_key, requires_unique_key, policy, completed_ms,
@@ -62,6 +66,12 @@ FROM generate_series(1, 20000) AS numbers (n), LATERAL (
   SELECT (ARRAY['SCHEDULED', 'SCHEDULED', 'QUEUED', 'COMPLETED'])[1 + n % 4] AS state,
     (ARRAY['ready', 'waiting', NULL, NULL])[1 + n % 4] AS pile
 ) AS kinds;
+INSERT INTO kizami_fires (app, schedule, kind, outcome, planned_at, planned_last_at, count, acted_at, by, version)
+SELECT 'shop', 'report' || n % 5, 'planned', 'fired', n, n, 1, n, 'w', 1 FROM generate_series(1, 20000) AS numbers (n);
+INSERT INTO kizami_deliveries (app, channel, item, content, due, created_at, delivered_at, ts)
+SELECT 'shop', 'C' || n % 3, 'item' || n, '{}', '2026-05-28', n, n, '1.1' FROM generate_series(1, 20000) AS numbers (n);
+INSERT INTO kizami_intents (app, kind, channel, item, attempt, attempted_at, settled_at)
+SELECT 'shop', 'delivery', 'C' || n % 3, 'item' || n, 1, n, n FROM generate_series(1, 20000) AS numbers (n);
 """
 
 
@@ -85,7 +95,7 @@ def plans(url: str) -> dict[str, Any]:
 
     def operation(transaction: Transaction, _: Moment) -> dict[str, Any]:
         assert isinstance(transaction, PostgresTransaction)
-        texts = read("kizami.store.postgres", "jobs")
+        texts = {**read("kizami.store.postgres", "jobs"), **read("kizami.store.postgres", "housekeeping")}
         return {name: plan_of(transaction, texts[name]) for name in INDEXES}
 
     try:

@@ -119,6 +119,25 @@ async def test_a_crash_between_intent_and_call_is_posted_after_a_second_look(wor
     assert world.posted() == ["a is down"]
 
 
+async def test_a_lag_longer_than_a_try_may_last_is_waited_for_by_later_tries(world: World) -> None:
+    """Each try once slept past its own deadline, so that the item was in doubt for ever."""
+    timeout_s = world.enter_job().job.options.timeout_ms / 1000
+    queue = notices(world, history_lag=timedelta(seconds=2.5 * timeout_s))
+    await queue.add("a", "a is down")
+    await queue.add("b", "b is down")
+    await world.die_at("before_send", queue.deliver)
+    report = await queue.deliver()
+    assert (report.waiting, report.delivered) == (1, 1)
+    note = (await stored(world, "a")).note
+    assert note == "in doubt; waits because the look-up is incomplete: it may take 150 s more to appear"
+    for _ in range(2):
+        world.clock.move(round(timeout_s * 1000))
+        report = await queue.deliver()
+    assert report.delivered == 1
+    assert sum(world.clock.slept) <= timeout_s / 2
+    assert sorted(map(str, world.posted())) == ["a is down", "b is down"]
+
+
 async def test_an_acceptance_that_shows_late_is_still_found(world: World) -> None:
     queue = notices(world)
     await queue.add("a", "a is down")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kizami.cli.mirroring import SCHEDULE, Mirror, MirrorTiming, default_name
-from kizami.cli.query import Query, read_url
+from kizami.cli.mirroring import SCHEDULE, Mirror, MirrorTiming, default_name, say_first_tick
+from kizami.cli.query import Query, QueryTooLongError, read_url
 from kizami.runtime import SystemRuntime
 from kizami.sandbox.server import Sandbox
 from kizami.sandbox.settings import SandboxSettings
@@ -57,6 +58,35 @@ async def test_a_query_becomes_one_message_that_is_edited_ever_after(project: Pr
     shown = str(message.content.blocks)
     assert all(cell in shown for cell in ("id", "name", "at", "tea", "rice", "10:30"))
     assert (len(slack.log.posts(CHANNEL)), len(slack.log.edits(CHANNEL))) == (1, 1)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+
+
+async def test_a_query_without_an_end_is_ended(project: Project, slack: Sandbox) -> None:
+    ran = await _once(project, ENDLESS, "--query-limit", "1s")
+    assert (ran.code, ran.out) == (1, "")
+    assert "was ended: it took longer than 1 s" in ran.err
+    assert "--query-limit" in ran.err
+    assert slack.log.posts(CHANNEL) == []
+
+
+def test_a_server_ends_a_query_that_takes_too_long(postgres_url: str) -> None:
+    url = read_url(None, postgres_url.replace("postgresql://", "postgresql+psycopg://"))
+    query = Query(url, "SELECT pg_sleep(600)", timedelta(milliseconds=50))
+    with pytest.raises(QueryTooLongError, match=r"took longer than 0\.05 s"):
+        query.fetch(SystemRuntime())
+
+
+@pytest.mark.usefixtures("project", "slack")
+async def test_a_mirror_says_when_it_ticks_first(caplog: pytest.LogCaptureFixture) -> None:
+    timing = MirrorTiming(("0 9 1 1 *",), None, "Asia/Tokyo")
+    query = Query(read_url("sqlite:///shop.sqlite", None), ROWS)
+    mirror = Mirror.build(query, CHANNEL, "Status", None, timing, once=False)
+    caplog.set_level("INFO", "kizami.cli")
+    async with mirror.app.running():
+        await say_first_tick(mirror)
+    assert re.search(r"in C0STATUS first at \d{4}-01-01 09:00:00 Asia/Tokyo \(GMT\+09:00\)", caplog.text)
 
 
 async def test_once_leaves_a_running_mirror_of_the_same_name_to_its_ticks(project: Project, slack: Sandbox) -> None:

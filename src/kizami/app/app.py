@@ -131,7 +131,9 @@ class Kizami:
             from kizami.app.blocking import Blocking  # noqa: PLC0415 - importing kizami must stay light
             from kizami.store.opening import store_at  # noqa: PLC0415 - as above
 
-            self._blocking = Blocking(self.name, lambda: store_at(self.database_url, self.runtime), self.runtime.clock)
+            self._blocking = Blocking(
+                self.name, lambda: store_at(self.database_url, self.runtime), self.runtime.clock, self.settings
+            )
         return self._blocking
 
     @property

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kizami.core.options import EnqueueChanges
+    from kizami.engine.settings import WorkerSettings
     from kizami.runtime import Clock
     from kizami.store.protocol import Store
 
@@ -85,10 +86,10 @@ class Blocking:
     fork of the process that opened it.
     """
 
-    def __init__(self, app: str, make_store: Callable[[], Store], clock: Clock) -> None:
+    def __init__(self, app: str, make_store: Callable[[], Store], clock: Clock, settings: WorkerSettings) -> None:
         self._portal = Portal(app, make_store)
         self.jobs = BlockingJobs(self._portal, lambda store: Jobs(app, store.jobs, clock))
-        self.bindings = BlockingBindings(self._portal, lambda store: Bindings(app, store.bindings))
+        self.bindings = BlockingBindings(self._portal, lambda store: Bindings(app, store.bindings, settings))
 
     def enqueue(
         self,

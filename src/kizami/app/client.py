@@ -14,6 +14,7 @@ from kizami.app.performer import JobId
 from kizami.app.portal import Portal
 from kizami.core.errors import NotFoundError, PayloadError
 from kizami.core.names import require_name
+from kizami.engine.settings import WorkerSettings
 from kizami.runtime import SystemRuntime
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Client:
         self._known: Mapping[str, Binding] = {}
         self._known_at: int | None = None
         self.jobs = BlockingJobs(self._portal, lambda store: Jobs(app, store.jobs, self._runtime.clock))
-        self.bindings = BlockingBindings(self._portal, lambda store: Bindings(app, store.bindings))
+        self.bindings = BlockingBindings(self._portal, lambda store: Bindings(app, store.bindings, WorkerSettings()))
 
     def job(self, binding: str, payload: object = None, **options: Unpack[EnqueueChanges]) -> ClientRequest:
         """Return a job request for `enqueue_many`, where it is checked."""

@@ -35,6 +35,7 @@ def mirror(
     name: Annotated[
         str | None, typer.Option(help="What tells this mirror from others. [default: from channel and title]")
     ] = None,
+    query_limit: Annotated[str, typer.Option(help="How long the query may take before it is ended.")] = "30s",
     once: Annotated[
         bool, typer.Option("--once", help="Mirror once and exit: 0 when the board shows it, else 1.")
     ] = False,
@@ -47,10 +48,17 @@ def mirror(
     if not once and bool(cron) == (every is not None):
         raise InvalidInputError("A mirror needs --cron or --every, one of them.", remedy="Or --once.", path="--every")
     with needs_extra("A mirror", "sql,slack"):
-        from kizami.cli.mirroring import Mirror, MirrorTiming, mirror_once, switch_on  # noqa: PLC0415 - needs the extras
+        from kizami.cli.mirroring import (  # noqa: PLC0415 - needs the extras
+            Mirror,
+            MirrorTiming,
+            mirror_once,
+            say_first_tick,
+            switch_on,
+        )
         from kizami.cli.query import DATABASE_VARIABLE, Query, read_url  # noqa: PLC0415 - as above
     timing = MirrorTiming(tuple(cron or ()), parse_duration(every, "--every") if every else None, time_zone)
-    source = Query(read_url(database, os.environ.get(DATABASE_VARIABLE)), query)
+    limit = parse_duration(query_limit, "--query-limit")
+    source = Query(read_url(database, os.environ.get(DATABASE_VARIABLE)), query, limit)
     made = Mirror.build(source, channel, title, name, timing, once=once)
     require_lasting(made.app)
     if once:
@@ -63,4 +71,4 @@ def mirror(
         return
     start_logs(as_json=as_json)
     asyncio.run(switch_on(made))
-    asyncio.run(stay(made.app, None if no_web else WebAddress(host, port)))
+    asyncio.run(stay(made.app, None if no_web else WebAddress(host, port), lambda: say_first_tick(made)))

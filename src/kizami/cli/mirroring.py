@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import re
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,18 +16,23 @@ from kizami.cli.query import QueryError
 from kizami.cli.waiting import wait_for_end
 from kizami.core.errors import KizamiError
 from kizami.core.states import JobState
+from kizami.core.times import format_local
 from kizami.core.zone import load_zone
 from kizami.engine.context import current_job
 from kizami.slack import BoardOutcome, Slack, StatusBoard
 
 if TYPE_CHECKING:
     from kizami.cli.query import Query
+    from kizami.core.zone import TimeZone
+
+log = logging.getLogger("kizami.cli")
 
 SCHEDULE: Final = "mirror"
 ONCE: Final = "mirror_once"
 _NEXT_TICK_REPAIRS: Final = frozenset({BoardOutcome.WAITING, BoardOutcome.IN_DOUBT})
 _NEEDS_A_PERSON: Final = frozenset({BoardOutcome.REFUSED, BoardOutcome.PARKED, BoardOutcome.FAILED, BoardOutcome.OFF})
-_ONCE_SECONDS: Final = 120
+_SLACK_TIME: Final = timedelta(minutes=1)
+_ONCE_MORE: Final = timedelta(minutes=1)
 _AGAIN: Final = "Run the command again; it goes on from here."
 _KIND: Final = re.compile(r"^[A-Za-z]+Error: ")
 
@@ -53,6 +59,9 @@ class Mirror:
     app: Kizami
     board: StatusBoard
     show: Performer[None, str]
+    zone: TimeZone
+    timeout: timedelta
+    """What a tick may take: the query its limit, Slack a minute."""
 
     @classmethod
     def build(
@@ -64,19 +73,22 @@ class Mirror:
         zone = load_zone(timing.time_zone or "UTC")
         board = StatusBoard(Slack(), name, channel=channel, title=title, time_zone=zone.name)
 
+        timeout = query.limit + _SLACK_TIME
+
         async def show() -> str:
             return await _show(board, query, once=once)
 
         if once:  # no schedule, and a binding of its own: a mirror of this name that runs elsewhere must not notice
-            return cls(app, board, app.performer(binding=ONCE, max_attempts=1)(show))
+            return cls(app, board, app.performer(binding=ONCE, max_attempts=1, timeout=timeout)(show), zone, timeout)
         performer = app.scheduled(
             SCHEDULE,
             cron=timing.crons or None,
             every=timing.every,
             time_zone=timing.time_zone if timing.crons else None,
             max_attempts=1,  # the next tick is the next attempt
+            timeout=timeout,
         )(show)
-        return cls(app, board, performer)
+        return cls(app, board, performer, zone, timeout)
 
 
 def default_name(channel: str, title: str) -> str:
@@ -91,11 +103,19 @@ async def switch_on(mirror: Mirror) -> None:
         await mirror.app.store.boards.switch_on(mirror.app.name, mirror.board.name, mirror.board.channel)
 
 
+async def say_first_tick(mirror: Mirror) -> None:
+    """Log when the running mirror ticks first: until then nothing is to be seen in Slack."""
+    next_at = (await mirror.app.schedules.get(SCHEDULE)).next_at
+    if next_at is not None:
+        log.info("the rows are shown in %s first at %s", mirror.board.channel, format_local(next_at, mirror.zone))
+
+
 async def mirror_once(mirror: Mirror) -> str | None:
     """Mirror once; return what went wrong, or None. Raises StoreError."""
     await switch_on(mirror)
+    seconds = round((mirror.timeout + _ONCE_MORE).total_seconds())
     async with mirror.app.running(fires=False) as app:
-        job = await wait_for_end(app, await mirror.show.enqueue(), _ONCE_SECONDS)
+        job = await wait_for_end(app, await mirror.show.enqueue(), seconds)
         if job is not None and job.state is JobState.COMPLETED:
             return None
         return f"The job didn't end in time. {_AGAIN}" if job is None or job.error is None else _KIND.sub("", job.error)
@@ -115,7 +135,7 @@ async def _show(board: StatusBoard, query: Query, *, once: bool) -> str:
 
 
 def _rows(query: Query) -> list[dict[str, Any]]:
-    answer = query.fetch()
+    answer = query.fetch(current_job().runtime)
     twice = next((name for name in answer.columns if answer.columns.count(name) > 1), None)
     if twice is not None:
         raise QueryError(

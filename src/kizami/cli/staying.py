@@ -11,7 +11,7 @@ from kizami.cli.extras import needs_extra
 from kizami.cli.stopping import stop_signals
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from kizami.app.app import Kizami
 
@@ -26,17 +26,19 @@ class WebAddress:
     port: int
 
 
-async def stay(app: Kizami, web: WebAddress | None) -> None:
+async def stay(app: Kizami, web: WebAddress | None, begun: Callable[[], Awaitable[None]] | None = None) -> None:
     """Run an app's worker, and its pages unless `web` is None, until a signal says stop.
 
-    The address is taken before the worker starts: a port in use fails before anything fires. Raises
-    ConfigurationError and StoreError.
+    `begun` is awaited when the worker runs. The address is taken before the worker starts: a port in use fails before
+    anything fires. Raises ConfigurationError and StoreError.
     """
     with stop_signals() as stop:
         async with _pages(app, web), app.running():
             if not app.store.is_lasting:
                 log.warning("the database is in memory: jobs and schedules are forgotten when this process ends")
             log.info("app %s is running", app.name)
+            if begun is not None:
+                await begun()
             await stop.wait()
     log.info("app %s has stopped", app.name)
 

@@ -23,10 +23,16 @@ _open: ContextVar[tuple[weakref.ref[Gathering], ...]] = ContextVar("kizami_gathe
 """Those of the loops that the code is in, the innermost last."""
 
 
-def gather(delivery: NewDelivery) -> bool:
-    """Keep a delivery for the innermost cursor whose loop body the calling code is; False when it is in none."""
+def gather(delivery: NewDelivery) -> bool | None:
+    """Keep a delivery for the innermost cursor whose loop body the calling code is; None when it is in none.
+
+    False when its item is kept already, for this loop or one around it.
+    """
     alive = [gathering for reference in _open.get() if (gathering := reference()) is not None]
     if not alive:
+        return None
+    key = (delivery.channel, delivery.item)
+    if any(key == (kept.channel, kept.item) for gathering in alive for kept in gathering.deliveries):
         return False
     alive[-1].deliveries.append(delivery)
     return True

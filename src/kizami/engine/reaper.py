@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import StoreError
 from kizami.core.states import JobState
+from kizami.engine.housekeeper import Housekeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kizami.reaper")
 GAP_PERIODS: Final = 5
-SWEEP_PERIOD_MS: Final = 60_000
-SWEEP_BATCH: Final = 500
 
 
 class Reaper:
@@ -36,7 +35,7 @@ class Reaper:
         self._settings = station.settings
         self._watching_since = self._runtime.clock.boot_ms()
         self._looked_at = self._watching_since
-        self._swept_at = self._watching_since
+        self._housekeeper = Housekeeper(station)
 
     async def run(self) -> None:
         """Look for ever."""
@@ -62,14 +61,7 @@ class Reaper:
                 _tell(taken)
         trusted_ms = now - self._watching_since
         _tell(await self._store.jobs.reap(self._app, trusted_ms))
-        await self._sweep(now)
-
-    async def _sweep(self, now: int) -> None:
-        """Remove old jobs in small batches, one a look, as long as there are any."""
-        if now - self._swept_at >= SWEEP_PERIOD_MS:
-            swept = await self._store.jobs.sweep(self._app, SWEEP_BATCH)
-            if not swept.more:
-                self._swept_at = now
+        await self._housekeeper.look(now, trusted_ms)
 
 
 def _tell(taken: Iterable[Reaped]) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from kizami.core.errors import DefinitionError
 from kizami.engine.lease import LeaseSettings
+from kizami.store.protocol.housekeeping import Keep
 
 GRACE_MS_MIN: Final = 100
 """Below that no worker could report a time-out before its job is taken."""
@@ -22,6 +23,7 @@ _LEAST: Final = {
     "payload_ms": 1,
     "jobs_per_process": 1,
 }
+_GROUPS: Final = frozenset({"lease", "keep"})
 _MOST: Final = 10**12
 
 
@@ -37,7 +39,7 @@ class WorkerSettings:
     When `overstays_max` threads go on although their jobs timed out, the worker claims no further synchronous jobs
     until some end; likewise for async performers that ignore their cancellation. At most `processes` child processes
     perform jobs (by default as many as there are processors; with 0, threads stand for them); each ends after
-    `jobs_per_process` of them.
+    `jobs_per_process` of them. `keep` says how long the ledger, deliveries and other records are kept.
     """
 
     concurrency: int = 100
@@ -53,15 +55,18 @@ class WorkerSettings:
     processes: int = field(default_factory=lambda: os.cpu_count() or 1)
     jobs_per_process: int = 100
     lease: LeaseSettings = field(default_factory=LeaseSettings)
+    keep: Keep = field(default_factory=Keep)
 
     def __post_init__(self) -> None:
         """Refuse what no worker can run by. Raises DefinitionError naming the field."""
         for one in fields(self):
             value, least = getattr(self, one.name), _LEAST.get(one.name, 0)
-            if one.name != "lease" and (type(value) is not int or not least <= value <= _MOST):
+            if one.name not in _GROUPS and (type(value) is not int or not least <= value <= _MOST):
                 raise _refusal(one.name, value, f"Give a whole number from {least} to {_MOST:,}.")
         if not isinstance(self.lease, LeaseSettings):
             raise _refusal("lease", self.lease, "Give LeaseSettings(...).")
+        if not isinstance(self.keep, Keep):
+            raise _refusal("keep", self.keep, "Give Keep(...).")
 
 
 def _refusal(name: str, value: object, remedy: str) -> DefinitionError:

@@ -68,15 +68,17 @@ class Deliveries:
         """Owe a message to the channel, once for each `item`; False when it is owed or delivered already.
 
         `text` is shown as it is and pings nobody, unless `markup` says that it is mrkdwn, escaped where it must be.
-        `due` is a local date, the tick's by default. In a cursor's loop it lands when the cursor moves. Raises
-        InvalidInputError for an item or content that can't be sent.
+        `due` is a local date, the tick's by default. In a cursor's loop it lands when the cursor moves, and
+        the answer is that of now: another process may add the item before. Raises InvalidInputError for an item or
+        content that can't be sent.
         """
         job = current_job()
         content = message(text if markup else escape(text), blocks)
         day = due or await job_date(job, await job_zone(job, self._time_zone))
         new = NewDelivery(self.channel, _item(item), content.to_json(), day.isoformat())
-        if gather(new):
-            return True
+        is_first = gather(new)
+        if is_first is not None:
+            return is_first and not await job.store.deliveries.known(job.app, self.channel, [new.item])
         await job.require_lease()
         added = await job.store.deliveries.add(job.app, [new], None, job.fence)
         if added is None:

@@ -130,6 +130,8 @@ class History:
         self._lag_ms = lag_ms
         self._reading: _Reading | None = None
         self._trouble: LookedUp | None = None
+        self._doubted_at: dict[Key, int] = {}
+        """Since when, on the boot clock, an attempt is known to be in doubt, with its call over."""
         self._one_at_a_time = asyncio.Lock()
 
     def begin(self) -> None:
@@ -159,19 +161,45 @@ class History:
         async with self._one_at_a_time:
             wanted = _Wanted.of(delivery, intents, lineage)
             since = min(wanted.first_at, wanted.first_at if since is None else since)
+            left_ms = self._left_ms(job, wanted)
+            fits = left_ms <= job.job.options.timeout_ms // 2
             found = self._known(wanted)
-            if found is None and not self._tells_of(wanted):
+            if found is None and not self._tells_of(wanted) and (fits or not self._reaches(wanted)):
                 # A call may be accepted at its very end, so its length counts too.
                 until = self._slack_time(-self._slack.timeout_ms - self._lag_ms - _DATE_MS)
                 await self._read(wanted, since, until, frozenset())
                 found = self._known(wanted)
             if found is None and self._trouble is None and not self._tells_of(wanted):
+                if not fits:
+                    return LookedUp(Finding.INCOMPLETE, reason=f"it may take {left_ms // 1000} s more to appear")
                 # What Slack has accepted may take a moment to appear: look once more after that moment.
                 until = self._slack_time(_DATE_MS)
-                await job.runtime.clock.sleep(self._lag_ms / 1000)
+                job.heartbeat()
+                await job.runtime.clock.sleep(left_ms / 1000)
                 await self._read(wanted, since, until, wanted.keys)
                 found = self._known(wanted)
-            return found or self._trouble or self._concluded(wanted)
+            answer = found or self._trouble or self._concluded(wanted)
+            if answer.finding is not Finding.INCOMPLETE:
+                for key in wanted.keys:
+                    self._doubted_at.pop(key, None)
+            return answer
+
+    def _left_ms(self, job: JobContext, wanted: _Wanted) -> int:
+        """Return how much of the lag is left for these attempts, counted from when they were first looked for here.
+
+        A later try finds less left, or nothing: also a lag that is longer than any try may last comes to its end. Of a
+        shared row others may have made attempts since, which have all of it before them.
+        """
+        now = job.runtime.clock.boot_ms()
+        begun = [self._doubted_at.setdefault(key, now) for key in wanted.keys if key[1] != LINEAGE]
+        if len(begun) < len(wanted.keys):
+            return self._lag_ms
+        return max(0, self._lag_ms - (now - max(begun, default=now)))
+
+    def _reaches(self, wanted: _Wanted) -> bool:
+        """Tell whether the attempts' time was read already: reading it again teaches nothing before the lag is over."""
+        reading = self._reading
+        return reading is not None and reading.complete and reading.since <= wanted.first_at
 
     def _concluded(self, wanted: _Wanted) -> LookedUp:
         if self._tells_of(wanted):

@@ -14,6 +14,7 @@ from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
 from kizami.store.rooms.deliveries import DeliveryRoom
 from kizami.store.rooms.gates import GateRoom
+from kizami.store.rooms.housekeeping import HousekeepingRoom
 from kizami.store.rooms.identity import IdentityRoom
 from kizami.store.rooms.jobs import JobRoom
 from kizami.store.rooms.leases import LeaseRoom
@@ -46,6 +47,7 @@ class PostgresStore:
         self.gates = GateRoom(database)
         self.cursors = CursorRoom(database)
         self.identity = IdentityRoom(database)
+        self.housekeeping = HousekeepingRoom(database)
 
     @property
     def is_lasting(self) -> bool:

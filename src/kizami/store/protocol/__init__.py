@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         NewDelivery,
         OwedDelivery,
     )
+    from kizami.store.protocol.housekeeping import HousekeepingStore, Keep
     from kizami.store.protocol.jobs import (
         Attempt,
         Bulk,
@@ -109,6 +110,7 @@ __all__ = [
     "GateStore",
     "Heartbeat",
     "Horizon",
+    "HousekeepingStore",
     "IdentityStore",
     "Intent",
     "Job",
@@ -116,6 +118,7 @@ __all__ = [
     "JobPage",
     "JobSort",
     "JobStore",
+    "Keep",
     "Lease",
     "LeaseFence",
     "LeaseStore",
@@ -142,7 +145,7 @@ __all__ = [
     "edition_fingerprint",
 ]
 
-_ROOMS = ("jobs", "bindings", "schedules", "leases", "deliveries", "workers", "store")
+_ROOMS = ("jobs", "bindings", "schedules", "leases", "deliveries", "workers", "housekeeping", "store")
 
 
 def __getattr__(name: str) -> Any:

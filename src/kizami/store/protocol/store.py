@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from kizami.store.protocol.bindings import BindingStore
     from kizami.store.protocol.deliveries import BoardStore, CursorStore, DeliveryStore, GateStore, IdentityStore
+    from kizami.store.protocol.housekeeping import HousekeepingStore
     from kizami.store.protocol.jobs import JobStore
     from kizami.store.protocol.leases import LeaseStore
     from kizami.store.protocol.schedules import ScheduleStore
@@ -83,6 +84,11 @@ class Store(Protocol):
     @property
     def identity(self) -> IdentityStore:
         """Return the room of the database's own id."""
+        ...
+
+    @property
+    def housekeeping(self) -> HousekeepingStore:
+        """Return the room of housekeeping."""
         ...
 
     @property

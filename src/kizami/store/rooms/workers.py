@@ -56,7 +56,7 @@ class WorkerRoom:
 
     async def bury(self, worker_id: str) -> tuple[Reaped, ...]:
         """Remove a dead worker, take over its jobs, free its leases and claims."""
-        taken = await self._database.write(lambda transaction, moment: _bury(transaction, moment, worker_id))
+        taken = await self._database.write(lambda transaction, moment: bury(transaction, moment, worker_id))
         self._database.announce(Topic.OTHER)
         return taken
 
@@ -73,7 +73,8 @@ def mark_seen(transaction: Transaction, worker_id: str) -> None:
     transaction.execute(SQL["seen"], {"worker_id": worker_id})
 
 
-def _bury(transaction: Transaction, moment: Moment, worker_id: str) -> tuple[Reaped, ...]:
+def bury(transaction: Transaction, moment: Moment, worker_id: str) -> tuple[Reaped, ...]:
+    """Remove a dead worker inside the caller's transaction; return what was taken over."""
     app = _remove(transaction, worker_id)
     if app is None:
         return ()

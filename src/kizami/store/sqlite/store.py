@@ -13,6 +13,7 @@ from kizami.store.rooms.boards import BoardRoom
 from kizami.store.rooms.cursors import CursorRoom
 from kizami.store.rooms.deliveries import DeliveryRoom
 from kizami.store.rooms.gates import GateRoom
+from kizami.store.rooms.housekeeping import HousekeepingRoom
 from kizami.store.rooms.identity import IdentityRoom
 from kizami.store.rooms.jobs import JobRoom
 from kizami.store.rooms.leases import LeaseRoom
@@ -49,6 +50,7 @@ class SqliteStore:
         self.gates = GateRoom(self._database)
         self.cursors = CursorRoom(self._database)
         self.identity = IdentityRoom(self._database)
+        self.housekeeping = HousekeepingRoom(self._database)
 
     @property
     def is_lasting(self) -> bool:

@@ -343,6 +343,7 @@ CREATE TABLE kizami_intents (
 );
 
 CREATE INDEX kizami_intents_unsettled ON kizami_intents (app, kind, channel, item) WHERE settled_at IS NULL;
+CREATE INDEX kizami_intents_settled   ON kizami_intents (app, settled_at) WHERE settled_at IS NOT NULL;
 
 CREATE TABLE kizami_boards (
   app                 text COLLATE "C" NOT NULL,
