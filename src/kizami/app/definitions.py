@@ -17,9 +17,18 @@ from kizami.core.errors import DefinitionError, PayloadError
 from kizami.core.names import require_name
 from kizami.core.options import JobOptions
 from kizami.core.times import MS_PER_DAY
-from kizami.core.timing import CronTiming, IntervalTiming, Timing, cron_timing, fingerprint, interval_timing
+from kizami.core.timing import (
+    CronTiming,
+    IntervalTiming,
+    Timing,
+    cron_timing,
+    fingerprint,
+    interval_timing,
+    zone_data_of,
+    zone_of,
+)
 from kizami.core.window import Finding, Window, check_ticks
-from kizami.core.zone import TimeZone, load_zone
+from kizami.core.zone import TimeZone
 from kizami.engine.payload_function import PayloadFunction
 from kizami.engine.performing import Scheduled
 from kizami.store.protocol import NewJob, Origin, ScheduleDefinition
@@ -72,18 +81,22 @@ class ScheduleInCode:
         }
         digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
         description = describe(self.timing)
+        zone_data = zone_data_of(self.timing) if self.driver == "inner" else None
         return ScheduleDefinition(
-            self.name, self.timing, self.performer.binding, self.overlap, self.driver, self.lease, digest, description
+            self.name,
+            self.timing,
+            self.performer.binding,
+            self.overlap,
+            self.driver,
+            self.lease,
+            digest,
+            description,
+            zone_data,
         )
 
     def _check_job(self, payload: object, scheduled_at: int, manual: bool) -> NewJob:
         origin = Origin(self.name, scheduled_at, manual, self.lease)
         return self.performer.tick_job(payload, origin, self.options)
-
-
-def zone_of(timing: Timing) -> TimeZone:
-    """Return the time zone that a timing's local times are in; UTC for an interval."""
-    return timing.zone if isinstance(timing, CronTiming) else load_zone("UTC")
 
 
 def describe(timing: Timing) -> str:

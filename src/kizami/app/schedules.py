@@ -6,11 +6,10 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kizami.app.definitions import zone_of
 from kizami.app.windows import require_kept
 from kizami.core.errors import FireRefusedError, NotFoundError, NotPlannedError
 from kizami.core.times import format_local, to_epoch_ms
-from kizami.core.timing import fires, is_planned, latest_at_or_before
+from kizami.core.timing import fires, is_planned, latest_at_or_before, zone_of
 from kizami.engine.firer import make_job
 from kizami.store.protocol import Fire, FireOutcome, TickKind
 

@@ -18,7 +18,7 @@ from kizami.core.errors import CronError, DefinitionError, InvalidInputError
 from kizami.core.instants import count_instants, is_instant, last_instant, next_instant
 from kizami.core.local_minutes import unite
 from kizami.core.times import MS_PER_SECOND, EpochMs, to_ms
-from kizami.core.zone import TimeZone, load_zone
+from kizami.core.zone import TimeZone, load_zone, tzdata_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,6 +180,21 @@ def decide_misfire(timing: Timing, planned_ms: EpochMs, now_ms: EpochMs, anchor_
         return Misfire(planned_ms, following, 0, None, None)
     first = next_after(timing, planned_ms, anchor_ms)
     return Misfire(planned_ms, following, dropped, first, latest_at_or_before(timing, now_ms, anchor_ms))
+
+
+def zone_of(timing: Timing) -> TimeZone:
+    """Return the time zone that a timing's local times are in; UTC for an interval."""
+    return timing.zone if isinstance(timing, CronTiming) else load_zone("UTC")
+
+
+def local_ms(timing: Timing, at_ms: EpochMs) -> int:
+    """Return what the schedule's local clock shows at an instant, counted as if that clock were UTC's."""
+    return at_ms + zone_of(timing).offset_at(at_ms // MS_PER_SECOND) * MS_PER_SECOND
+
+
+def zone_data_of(timing: Timing) -> str | None:
+    """Return the edition of the time-zone database by which a timing is planned; None where it plays no part."""
+    return tzdata_version() if isinstance(timing, CronTiming) and timing.zone.name != "UTC" else None
 
 
 def to_json(timing: Timing) -> dict[str, object]:

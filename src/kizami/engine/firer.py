@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from kizami.core.errors import KizamiError, StoreError
 from kizami.core.results import shorten_error
+from kizami.core.times import format_local
+from kizami.core.timing import zone_data_of, zone_of
 from kizami.store.protocol import Editions, Fire, FireOutcome, NewJob, Registration, TickKind
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from kizami.engine.performing import Scheduled
     from kizami.engine.station import Station
     from kizami.engine.waker import Waker
-    from kizami.store.protocol import DuePage, DueSchedule, FireRecord
+    from kizami.store.protocol import DuePage, DueSchedule, FireRecord, Moved
 
 log = logging.getLogger("kizami.scheduler")
 DUE_MAX: Final = 500
@@ -71,6 +73,8 @@ class Firer:
         for each in self._standing.superseded:
             if each.schedule not in before:
                 log.warning("%s", each)
+        for moved in self._standing.moved:
+            _tell_moved(moved)
         for name in sorted(before & self._standing.versions.keys()):
             log.info("schedule %s: the definition of this process is in force again", name)
 
@@ -166,6 +170,19 @@ class Firer:
             refusal=made if isinstance(made, str) else None,
         )
         return (await self._store.fire([fire]))[0]
+
+
+def _tell_moved(moved: Moved) -> None:
+    """Tell of a plan that was made anew by another time-zone database; loudly if that changed it."""
+    zone = zone_of(moved.timing)
+    before, after = ("none" if at is None else format_local(at, zone) for at in (moved.before, moved.after))
+    editions = f"by the time-zone database {zone_data_of(moved.timing)} instead of {moved.zone_data or 'none'}"
+    if moved.before == moved.after:
+        log.info("schedule %s is planned %s; its next tick stays %s", moved.schedule, editions, after)
+    else:
+        log.warning(
+            "schedule %s is planned %s: its next tick was %s and is %s", moved.schedule, editions, before, after
+        )
 
 
 def _tell(record: FireRecord) -> None:

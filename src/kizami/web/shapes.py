@@ -145,6 +145,7 @@ class ScheduleAnswer(_Answer):
     paused_at_local: str | None
     registered_at: int
     registered_at_local: str
+    zone_data: str | None
 
 
 class ScheduleDetail(ScheduleAnswer):

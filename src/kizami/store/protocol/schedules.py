@@ -54,6 +54,8 @@ class ScheduleDefinition:
     lease: str | None
     fingerprint: str
     description: str
+    zone_data: str | None = None
+    """The edition of the time-zone database by which this process plans it; None where that plays no part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,8 @@ class Schedule:
     last_error_at: EpochMs | None
     paused_at: EpochMs | None
     registered_at: EpochMs
+    zone_data: str | None = None
+    """The edition of the time-zone database by which its plan was made; None where that plays no part."""
 
     @property
     def known_timing(self) -> Timing:
@@ -178,21 +182,42 @@ def broken_schedule(name: str, reason: str) -> DefinitionError:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """A definition that is not in force: `version` is the one it last had (0 if none), `by_version` the present one."""
+    """A definition that is not in force: `version` is the one it last had (0 if none), `by_version` the present one.
+
+    `zone_data`: it is in force, but planned by this edition of the time-zone database, which isn't this process's.
+    """
 
     schedule: str
     version: int
     by_version: int
     removed: bool
+    zone_data: str | None = None
 
     def __str__(self) -> str:
         """Return it as a sentence for the log."""
+        if self.zone_data is not None:
+            return (
+                f"schedule {self.schedule} is planned by the time-zone database {self.zone_data}, which is not this "
+                "process's; this process fires none of its ticks while a worker with that one lives"
+            )
         mine = f"version {self.version}" if self.version else "never in force"
         what = "its removal" if self.removed else "a newer definition"
         return (
             f"schedule {self.schedule}: the definition of this process ({mine}) is superseded by {what} "
             f"(version {self.by_version}); this process fires none of its ticks while a worker of newer code lives"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A plan that another edition of the time-zone database moved (epoch ms), or only confirmed."""
+
+    schedule: str
+    timing: Timing
+    before: EpochMs | None
+    after: EpochMs | None
+    zone_data: str | None
+    """The edition that made the plan before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +235,20 @@ class Editions:
 class Registration:
     """How an edition of the code stands: `versions` of its definitions that are in force, and those that are not.
 
-    `edition` is its number, 0 for a call from outside that had to stand back; `editions` is what it met or made.
+    `moved`: the plans that were made anew by this process's time-zone database. `edition` is its number, 0 for a call
+    from outside that had to stand back; `editions` is what it met or made.
     """
 
     edition: int
     editions: Editions
     versions: dict[str, int]
     superseded: tuple[Superseded, ...]
+    moved: tuple[Moved, ...] = ()
 
 
 def edition_fingerprint(definitions: Sequence[ScheduleDefinition]) -> str:
-    """Return 32 hexadecimal digits that two editions of an app's code share exactly when their schedules are equal."""
-    lines = sorted(f"{definition.name} {definition.fingerprint}" for definition in definitions)
+    """Return 32 hexadecimal digits that two editions share exactly when they plan equal schedules by equal zones."""
+    lines = sorted(f"{each.name} {each.fingerprint} {each.zone_data or ''}".rstrip() for each in definitions)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
 

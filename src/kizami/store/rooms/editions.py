@@ -6,10 +6,10 @@ newest one that a living worker runs is in force (docs/decisions/editions.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kizami.store.protocol import Editions, Registration, Superseded, edition_fingerprint
+from kizami.store.protocol import Editions, Moved, Registration, Superseded, edition_fingerprint
 from kizami.store.rooms import plans
 from kizami.store.rooms.schedule_rows import definition_values, readable
 from kizami.store.statements import load
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kizami.store.protocol import ScheduleDefinition
-    from kizami.store.transaction import Moment, Transaction
+    from kizami.store.transaction import Moment, Row, Transaction
 
 SQL: Final = load("editions")
 SCHEDULES: Final = load("schedules")
@@ -62,14 +62,15 @@ def register(
     if by.worker_id is None and not by.redefine:
         _add_unknown(transaction, moment, by.app, definitions)
         return _standing(transaction, by.app, definitions, 0, found)
+    moved: tuple[Moved, ...] = ()
     edition = _number(transaction, moment, by.app, edition_fingerprint(definitions))
     seen = {"now": moment.now, "boot": moment.boot}
     transaction.execute(SQL["run"], seen | {"number": edition, "worker_id": by.worker_id})
     if edition >= found.others:
-        _follow(transaction, moment, by.app, definitions)
+        moved = _follow(transaction, moment, by.app, definitions)
         transaction.execute(SQL["put_in_force"], {"app": by.app, "number": edition})
         found = Editions(edition, found.others)
-    return _standing(transaction, by.app, definitions, edition, found)
+    return replace(_standing(transaction, by.app, definitions, edition, found), moved=moved)
 
 
 def _number(transaction: Transaction, moment: Moment, app: str, fingerprint: str) -> int:
@@ -78,8 +79,11 @@ def _number(transaction: Transaction, moment: Moment, app: str, fingerprint: str
     return int((found or transaction.execute(SQL["add"], values).fetchall()[0])["number"])
 
 
-def _follow(transaction: Transaction, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]) -> None:
-    """Make the stored schedules equal to these; whatever changes gets a greater version."""
+def _follow(
+    transaction: Transaction, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]
+) -> tuple[Moved, ...]:
+    """Make the stored schedules equal to these; whatever changes gets a greater version. Return the moved plans."""
+    moved: list[Moved] = []
     stored = {row["name"]: row for row in transaction.execute(SCHEDULES["stored"], {"app": app})}
     for definition in definitions:
         row = stored.pop(definition.name, None)
@@ -92,6 +96,8 @@ def _follow(transaction: Transaction, moment: Moment, app: str, definitions: Seq
         else:
             if isinstance(readable(row), str):
                 transaction.execute(SCHEDULES["mend"], definition_values(app, definition))
+            if row["zone_data"] != definition.zone_data:
+                moved.append(_replan(transaction, moment, row, definition))
             continue
         transaction.execute(SQL["remember"], {"app": app, "name": definition.name})
     for name, row in stored.items():
@@ -99,6 +105,15 @@ def _follow(transaction: Transaction, moment: Moment, app: str, definitions: Seq
             plans.drop_passed(transaction, moment, row, "the schedule was removed before they were acted on")
             transaction.execute(SCHEDULES["remove"], {"app": app, "name": name, "now": moment.now})
             transaction.execute(SQL["remember"], {"app": app, "name": name})
+    return tuple(moved)
+
+
+def _replan(transaction: Transaction, moment: Moment, row: Row, definition: ScheduleDefinition) -> Moved:
+    """Plan an unchanged schedule by this process's time-zone database; it keeps its version, for it means the same."""
+    plan = plans.plan_by_other_zones(row, definition, moment)
+    values = {"app": row["app"], "name": row["name"], "zone_data": definition.zone_data}
+    transaction.execute(SCHEDULES["replan"], plan | values)
+    return Moved(row["name"], definition.timing, row["planned_at"], plan["planned_at"], row["zone_data"])
 
 
 def _add_unknown(transaction: Transaction, moment: Moment, app: str, definitions: Sequence[ScheduleDefinition]) -> None:
@@ -128,7 +143,12 @@ def _standing(
     for definition in definitions:
         row = stored.get(definition.name)
         if row is not None and row["fingerprint"] == definition.fingerprint:
-            versions[definition.name] = row["version"]
+            if edition and row["zone_data"] != definition.zone_data:
+                version = row["version"]
+                other = Superseded(definition.name, version, version, removed=False, zone_data=row["zone_data"] or "")
+                superseded.append(other)
+            else:
+                versions[definition.name] = row["version"]
         else:
             values = {"app": app, "schedule": definition.name, "fingerprint": definition.fingerprint}
             last = transaction.execute(SQL["last_version"], values).fetchone()

@@ -86,7 +86,8 @@ def _settled_before(transaction: Transaction, moment: Moment, fire: Fire, row: R
         SQL["record"], _record_values(fire, moment, FireOutcome.OVERTAKEN, reason, None, row["version"])
     )
     dropped = {"app": fire.app, "name": fire.schedule, "settled_at": fire.scheduled_at, "dropped": 1}
-    transaction.execute(SQL["drop"], dropped)
+    local = {"settled_local": plans.settled_local(row, fire.scheduled_at)}
+    transaction.execute(SQL["drop"], dropped | local)
     return _answer(fire, moment, FireOutcome.OVERTAKEN, reason, None, row["version"])
 
 
@@ -101,9 +102,11 @@ def _settle_tick(transaction: Transaction, moment: Moment, fire: Fire, row: Row)
         outcome, job = FireOutcome.DUPLICATE, None
     key = None if job is None else insert_job(transaction, moment, job)[1]
     plans.record_missed(transaction, moment, row, plan)
+    settled_at = max(plan.dropped_last or 0, fire.scheduled_at)
     settled: dict[str, Any] = values | {
         "next_at": plan.next_at,
-        "settled_at": max(plan.dropped_last or 0, fire.scheduled_at),
+        "settled_at": settled_at,
+        "settled_local": plans.settled_local(row, settled_at),
         "scheduled_at": fire.scheduled_at,
         "fired": int(outcome is FireOutcome.FIRED),
         "job_key": key,

@@ -15,6 +15,7 @@ from kizami.core.timing import (
     fingerprint,
     first_fire,
     latest_at_or_before,
+    local_ms,
     next_after,
 )
 from kizami.store.protocol import FireOutcome, TickKind
@@ -23,6 +24,7 @@ from kizami.store.statements import load
 
 if TYPE_CHECKING:
     from kizami.core.times import EpochMs
+    from kizami.core.timing import Timing
     from kizami.store.protocol import Fire, ScheduleDefinition
     from kizami.store.transaction import Moment, Row, Transaction
 
@@ -54,6 +56,7 @@ def new_plan(transaction: Transaction, moment: Moment, row: Row, definition: Sch
     same = row["timing_fingerprint"] == fingerprint(definition.timing) and row["removed_at"] is None
     anchor = row["anchor_at"] if same else moment.now
     values: dict[str, Any] = {"now": moment.now, "anchor_at": anchor, "planned_at": row["planned_at"]}
+    values["settled_local"] = row["settled_local"] if same else None
     if definition.driver == "external":
         drop_passed(transaction, moment, row, "the schedule's own clock was turned off before they were acted on")
         return values | {"planned_at": None}
@@ -64,6 +67,31 @@ def new_plan(transaction: Transaction, moment: Moment, row: Row, definition: Sch
         return values
     settled_at = drop_passed(transaction, moment, row)
     return values | {"planned_at": next_after(definition.timing, max(moment.now, settled_at), anchor)}
+
+
+def plan_by_other_zones(row: Row, definition: ScheduleDefinition, moment: Moment) -> dict[str, Any]:
+    """Return the plan of an unchanged schedule by another edition of the time-zone database.
+
+    It begins behind what was settled, so that a tick that the new rules put into the past still fires, and behind what
+    the local clock showed then, so that no local time fires twice. A tick that is due is settled first: it stands for
+    the first local time behind the settled ones, whenever that is by the new rules.
+    """
+    planned, settled_local = row["planned_at"], row["settled_local"]
+    if planned is None:
+        return {"planned_at": None, "settled_local": settled_local}
+    after = max(row["settled_at"] or 0, row["registered_at"])
+    at = _next_local(definition.timing, after, row["anchor_at"], settled_local)
+    if planned <= moment.now:
+        return {"planned_at": planned, "settled_local": local_ms(definition.timing, at)}
+    return {"planned_at": at, "settled_local": settled_local}
+
+
+def _next_local(timing: Timing, after: EpochMs, anchor: EpochMs, settled_local: int | None) -> EpochMs:
+    """Return the next planned instant whose local time is behind the settled ones."""
+    at = next_after(timing, after, anchor)
+    while settled_local is not None and local_ms(timing, at) <= settled_local:
+        at = next_after(timing, at, anchor)
+    return at
 
 
 def plan_after_pause(transaction: Transaction, moment: Moment, row: Row) -> EpochMs | None:
@@ -80,10 +108,11 @@ def plan_after_tick(row: Row, fire: Fire, moment: Moment) -> PlanAfter:
     if fire.kind is TickKind.PLANNED:
         floor = _floor(row)
         decided = decide_misfire(timing, floor, max(moment.now, floor), anchor)
-        return PlanAfter(decided.next, decided.dropped, decided.dropped_first, decided.dropped_last)
+        following = _next_local(timing, max(moment.now, floor), anchor, row["settled_local"])
+        return PlanAfter(following, decided.dropped, decided.dropped_first, decided.dropped_last)
     if planned is None or planned > at:
         return PlanAfter(planned)
-    following = next_after(timing, at, anchor)
+    following = _next_local(timing, at, anchor, row["settled_local"])
     if planned == at:
         return PlanAfter(following)
     dropped, last = _stretch(row, at - 1)
@@ -136,7 +165,13 @@ def _drop_behind(transaction: Transaction, moment: Moment, row: Row) -> None:
 def _drop(transaction: Transaction, moment: Moment, row: Row, plan: PlanAfter, reason: str) -> None:
     record_missed(transaction, moment, row, plan, reason)
     values = {"app": row["app"], "name": row["name"], "settled_at": plan.dropped_last, "dropped": plan.dropped}
-    transaction.execute(SQL["drop"], values)
+    transaction.execute(SQL["drop"], values | {"settled_local": settled_local(row, plan.dropped_last)})
+
+
+def settled_local(row: Row, at: EpochMs | None) -> int | None:
+    """Return what a schedule's local clock shows at a tick that is settled; None where it can't be read."""
+    timing = readable(row)
+    return None if isinstance(timing, str) or at is None else local_ms(timing, at)
 
 
 def _passed(row: Row, moment: Moment) -> bool:

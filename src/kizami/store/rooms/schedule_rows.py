@@ -52,6 +52,7 @@ def definition_values(app: str, definition: ScheduleDefinition) -> dict[str, Any
         "driver": definition.driver,
         "lease": definition.lease,
         "description": definition.description,
+        "zone_data": definition.zone_data,
     }
 
 
@@ -82,6 +83,7 @@ def schedule(row: Row) -> Schedule:
         last_error_at=row["last_error_at"],
         paused_at=row["paused_at"],
         registered_at=row["registered_at"],
+        zone_data=row["zone_data"],
     )
 
 

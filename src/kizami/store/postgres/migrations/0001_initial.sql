@@ -184,6 +184,8 @@ CREATE TABLE kizami_attempts (
   PRIMARY KEY (job_key, number)
 );
 
+-- zone_data: the edition of the time-zone database by which planned_at was made. settled_local: the local time up to which
+-- ticks are settled, as epoch ms of that clock, so that none fires twice when the rules of its zone change.
 CREATE TABLE kizami_schedules (
   app                text COLLATE "C" NOT NULL,
   name               text COLLATE "C" NOT NULL,
@@ -196,9 +198,11 @@ CREATE TABLE kizami_schedules (
   driver             text COLLATE "C" NOT NULL CHECK (driver IN ('inner', 'external')),
   lease              text COLLATE "C",
   description        text COLLATE "C" NOT NULL,
+  zone_data          text COLLATE "C",
   anchor_at          bigint NOT NULL,
   planned_at         bigint,
   settled_at         bigint,
+  settled_local      bigint,
   last_planned_at    bigint,
   last_fired_at      bigint,
   last_job_id        text COLLATE "C",

@@ -16,19 +16,25 @@ SELECT * FROM kizami_schedules WHERE app = :app AND removed_at IS NULL ORDER BY 
 
 -- name: insert
 INSERT INTO kizami_schedules (
-  app, name, version, fingerprint, timing, timing_fingerprint, binding, overlap, driver, lease, description, anchor_at,
-  planned_at, registered_at
+  app, name, version, fingerprint, timing, timing_fingerprint, binding, overlap, driver, lease, description, zone_data,
+  anchor_at, planned_at, registered_at
 )
 VALUES (
-  :app, :name, 1, :fingerprint, :timing, :timing_fingerprint, :binding, :overlap, :driver, :lease, :description, :now,
-  :planned_at, :now
+  :app, :name, 1, :fingerprint, :timing, :timing_fingerprint, :binding, :overlap, :driver, :lease, :description,
+  :zone_data, :now, :planned_at, :now
 )
 
 -- name: redefine
 UPDATE kizami_schedules
 SET version = version + 1, fingerprint = :fingerprint, timing = :timing, timing_fingerprint = :timing_fingerprint,
   binding = :binding, overlap = :overlap, driver = :driver, lease = :lease, description = :description,
-  anchor_at = :anchor_at, planned_at = :planned_at, removed_at = NULL, registered_at = :now
+  zone_data = :zone_data, anchor_at = :anchor_at, planned_at = :planned_at, settled_local = :settled_local,
+  removed_at = NULL, registered_at = :now
+WHERE app = :app AND name = :name
+
+-- name: replan
+-- By another edition of the time-zone database.
+UPDATE kizami_schedules SET planned_at = :planned_at, zone_data = :zone_data, settled_local = :settled_local
 WHERE app = :app AND name = :name
 
 -- name: mend
@@ -76,6 +82,7 @@ ORDER BY planned_at DESC LIMIT 1
 -- name: settle
 UPDATE kizami_schedules
 SET planned_at = :next_at, settled_at = greatest(coalesce(settled_at, 0), :settled_at),
+  settled_local = greatest(coalesce(settled_local, :settled_local), :settled_local),
   last_planned_at = CASE WHEN :fired = 1 THEN :scheduled_at ELSE last_planned_at END,
   last_fired_at = CASE WHEN :fired = 1 THEN :now ELSE last_fired_at END,
   last_job_id = CASE WHEN :fired = 1 THEN :job_id ELSE last_job_id END,
@@ -105,7 +112,8 @@ UPDATE kizami_schedules SET paused_at = NULL, planned_at = :next_at WHERE app = 
 
 -- name: drop
 UPDATE kizami_schedules
-SET settled_at = greatest(coalesce(settled_at, 0), :settled_at), missed_count = missed_count + :dropped
+SET settled_at = greatest(coalesce(settled_at, 0), :settled_at), missed_count = missed_count + :dropped,
+  settled_local = greatest(coalesce(settled_local, :settled_local), :settled_local)
 WHERE app = :app AND name = :name
 
 -- name: ledger

@@ -178,6 +178,8 @@ CREATE TABLE kizami_attempts (
   PRIMARY KEY (job_key, number)
 ) STRICT, WITHOUT ROWID;
 
+-- zone_data: the edition of the time-zone database by which planned_at was made. settled_local: the local time up to which
+-- ticks are settled, as epoch ms of that clock, so that none fires twice when the rules of its zone change.
 CREATE TABLE kizami_schedules (
   app                TEXT NOT NULL,
   name               TEXT NOT NULL,
@@ -190,9 +192,11 @@ CREATE TABLE kizami_schedules (
   driver             TEXT NOT NULL CHECK (driver IN ('inner', 'external')),
   lease              TEXT,
   description        TEXT NOT NULL,
+  zone_data          TEXT,
   anchor_at          INTEGER NOT NULL,
   planned_at         INTEGER,
   settled_at         INTEGER,
+  settled_local      INTEGER,
   last_planned_at    INTEGER,
   last_fired_at      INTEGER,
   last_job_id        TEXT,
