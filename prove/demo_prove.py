@@ -1,6 +1,6 @@
 """118 notices and one board through kills in every phase of a post and a misbehaving Slack: none lost, none doubled.
 
-Runs the demo's unattended replay at full size (50 kills), five seeds with the look-up and one without it.
+Runs the demo's unattended replay at full size (53 kills), five seeds with the look-up and one without it.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from random import Random
 from types import TracebackType
 from typing import Self
 
+from kizami.core.errors import StoreError
 from kizami.core.states import OUTSTANDING
 from kizami.runtime import SystemClock
 from kizami.store.protocol import FireRecord
@@ -27,10 +28,14 @@ CLOCK = SystemClock()
 
 @dataclass(slots=True)
 class Scene:
-    """One database, its notes, and the processes on it; leaving it kills them all."""
+    """One database, its notes, and the processes on it; leaving it kills them all.
+
+    The database is a SQLite file in the folder, unless `postgres_url` names another.
+    """
 
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
+    postgres_url: str | None = None
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -48,12 +53,16 @@ class Scene:
         return self.folder / "kizami.db"
 
     @property
+    def database_url(self) -> str:
+        return self.postgres_url or f"sqlite:///{self.database}"
+
+    @property
     def notes(self) -> Path:
         return self.folder / "notes"
 
     def victim(self) -> Victim:
         """Return the app as the test's own process uses it."""
-        return make_victim(self.database, self.notes)
+        return make_victim(self.database_url, self.notes)
 
     def lines(self, kind: str) -> list[list[str]]:
         """Return the words of the notes of one kind, in order."""
@@ -66,7 +75,7 @@ class Scene:
         python_path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
         with log.open("a", encoding="utf-8") as errors:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crash.sigkill_app", str(self.database), str(self.notes)],
+                [sys.executable, "-m", "tests.crash.sigkill_app", self.database_url, str(self.notes)],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": python_path, **self.environment},
                 stdout=subprocess.PIPE,
@@ -122,20 +131,38 @@ async def until(condition: Callable[[], Awaitable[bool]], what: str, *, seconds:
     return (CLOCK.boot_ms() - begun) / 1000
 
 
-async def kill_at_random(scene: Scene, kills: int, seed: int) -> None:
-    """Keep two workers on the scene and kill one of them at random moments, some of them while it starts."""
+def undisturbed(_: int, __: Random) -> None:
+    """Let kills be all that happens."""
+
+
+async def kill_at_random(
+    scene: Scene,
+    kills: int,
+    seed: int,
+    *,
+    workers: int = 2,
+    disturb: Callable[[int, Random], None] = undisturbed,
+) -> None:
+    """Keep some workers on the scene and kill one of them at random moments, some of them while it starts.
+
+    `disturb` is called after each kill, with its number from 1.
+    """
     chance = Random(seed)  # noqa: S311 - repeatable on purpose
-    while len(scene.processes) < 2:
+    while len(scene.processes) < workers:
         scene.start()
-    for _ in range(kills):
+    for number in range(1, kills + 1):
         await CLOCK.sleep(chance.uniform(0.0, 1.0))
         scene.kill(chance.choice(scene.processes))
         scene.begin()
+        disturb(number, chance)
 
 
 async def all_ended(victim: Victim) -> bool:
-    """Tell whether no job is waiting or running, ticks' jobs aside."""
-    counts = await victim.app.jobs.count_by_state()
+    """Tell whether no job is waiting or running, ticks' jobs aside; a database that is away tells nothing."""
+    try:
+        counts = await victim.app.jobs.count_by_state()
+    except StoreError:
+        return False
     return not any(counts.get(binding, {}).get(state, 0) for binding in ("again", "once") for state in OUTSTANDING)
 
 

@@ -1,6 +1,6 @@
 """The app whose processes are killed: its jobs append lines to a file.
 
-python -m tests.crash.sigkill_app DATABASE NOTES
+python -m tests.crash.sigkill_app DATABASE_URL NOTES
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Victim:
     once: Performer[float, None]
 
 
-def make_victim(database: Path, notes: Path) -> Victim:
-    """Return the app on a database file; whatever its jobs do becomes a line in `notes`."""
-    app = Kizami("victim", database_url=f"sqlite:///{database}", settings=SETTINGS)
+def make_victim(database_url: str, notes: Path) -> Victim:
+    """Return the app on a database; whatever its jobs do becomes a line in `notes`."""
+    app = Kizami("victim", database_url=database_url, settings=SETTINGS)
 
     def note(*words: object) -> None:
         line = " ".join(map(str, (*words, os.getpid()))) + "\n"
@@ -59,12 +59,12 @@ def make_victim(database: Path, notes: Path) -> Victim:
     return Victim(app, again, once)
 
 
-async def _work(database: Path, notes: Path) -> None:
-    async with make_victim(database, notes).app.running():
+async def _work(database_url: str, notes: Path) -> None:
+    async with make_victim(database_url, notes).app.running():
         sys.stdout.write("working\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_work(Path(sys.argv[1]), Path(sys.argv[2])))
+    asyncio.run(_work(sys.argv[1], Path(sys.argv[2])))

@@ -7,14 +7,19 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kizami.core.errors import LeaseHeldError
 from kizami.core.states import JobState
+from kizami.store.postgres.migrate import migrate
+from kizami.store.postgres.place import place_of
 from kizami.store.protocol import FireOutcome, Job
+from tests.crash.postgres_chaos import Chaos
 from tests.crash.processes import Scene, all_ended, check_each_tick_once, freeze, kill_at_random, until
 from tests.crash.sigkill_app import Victim
+from tests.own_postgres import own_postgres
 
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 
@@ -25,22 +30,36 @@ async def job_of(victim: Victim, job_id: str) -> Job:
     return job
 
 
-async def test_twenty_kills_lose_no_job_repeat_no_at_most_once_job_and_double_no_tick(tmp_path: Path) -> None:
-    with Scene(tmp_path) as scene:
-        victim = scene.victim()
-        async with victim.app.running(worker=False):
-            once = await enqueue_over(victim, jobs=1_000, seconds=10)
-            await kill_at_random(scene, kills=20, seed=1)
-            await until(lambda: all_ended(victim), "every job ends")
-            counts = await victim.app.jobs.count_by_state()
-            states = {job_id: (await job_of(victim, job_id)).state for job_id in once}
-            ledger = await victim.app.schedules.ledger("second", limit=1_000)
+async def check_kills(scene: Scene, kills: int, **how: Any) -> None:
+    """Kill workers while jobs of both kinds come due, then let the rest end and count."""
+    victim = scene.victim()
+    async with victim.app.running(worker=False):
+        once = await enqueue_over(victim, jobs=1_000, seconds=10)
+        await kill_at_random(scene, kills, seed=1, **how)
+        await until(lambda: all_ended(victim), "every job ends")
+        counts = await victim.app.jobs.count_by_state()
+        states = {job_id: (await job_of(victim, job_id)).state for job_id in once}
+        ledger = await victim.app.schedules.ledger("second", limit=1_000)
     assert counts["again"] == {JobState.COMPLETED: 1_000}
     starts = Counter(words[1] for words in scene.lines("once"))
     assert set(states.values()) == {JobState.COMPLETED, JobState.STALLED}
     assert max(starts.values()) == 1
     assert [job_id for job_id, state in states.items() if state is JobState.COMPLETED and starts[job_id] != 1] == []
     assert check_each_tick_once(scene, ledger) >= 10
+
+
+async def test_twenty_kills_lose_no_job_repeat_no_at_most_once_job_and_double_no_tick(tmp_path: Path) -> None:
+    with Scene(tmp_path) as scene:
+        await check_kills(scene, 20)
+
+
+async def test_nor_do_they_on_a_postgresql_that_loses_connections_and_power(tmp_path: Path) -> None:
+    with own_postgres() as server:
+        migrate(place_of(server.url))
+        chaos = Chaos(server, cut_every=4, restart_every=15)
+        with Scene(tmp_path, postgres_url=server.url) as scene:
+            await check_kills(scene, 20, workers=3, disturb=chaos)
+    assert (chaos.restarts, chaos.cuts > 0) == (1, True)
 
 
 async def enqueue_over(victim: Victim, jobs: int, seconds: float) -> Sequence[str]:
