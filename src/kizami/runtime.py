@@ -10,7 +10,9 @@ import asyncio
 import logging
 import os
 import random
+import shutil
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -174,11 +176,19 @@ def identify(pid: int) -> ProcessIdentity:
     """Return the identity of a process on this machine."""
     return ProcessIdentity(
         host=socket.gethostname(),
-        boot_id=_read("/proc/sys/kernel/random/boot_id"),
+        boot_id=boot_id(),
         pid_namespace=_link("/proc/self/ns/pid"),
         pid=pid,
         started=_started(pid),
     )
+
+
+def boot_id(linux: Path = Path("/proc/sys/kernel/random/boot_id")) -> str:
+    """Return what changes with each start of this machine: Linux's boot id, or macOS's boot session.
+
+    Empty where neither is known. Then nobody is ever taken for gone because of it, and only silence tells.
+    """
+    return _read(linux) or _answer("sysctl", "-n", "kern.bootsessionuuid")
 
 
 def sortable_id(clock: Clock, entropy: Entropy) -> str:
@@ -198,11 +208,24 @@ def _started(pid: int) -> str:
     return "" if fields[0] in {"Z", "X"} else fields[19]
 
 
-def _read(path: str) -> str:
+def _read(path: Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8").strip()
     except OSError:
         return ""
+
+
+def _answer(program: str, *arguments: str) -> str:
+    """Return what a program of the system prints, or nothing where there is none such or it fails."""
+    found = shutil.which(program)
+    if found is None:
+        return ""
+    try:
+        command = [found, *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603 - our own words
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout.strip() if ran.returncode == 0 else ""
 
 
 def _link(path: str) -> str:

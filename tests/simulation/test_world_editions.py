@@ -56,6 +56,10 @@ def test_an_old_process_that_runs_on_says_so_too(caplog: pytest.LogCaptureFixtur
         deployment.start("2a")
         deployment.run_for(5 * MINUTE)
     assert sum("superseded by a newer definition" in each.getMessage() for each in caplog.records) == 1
+    told = [each for each in caplog.messages if each.startswith("app ") and "has other code in force" in each]
+    assert len(told) == 1
+    assert "process " in told[0]
+    assert "If that is another program, give one of the two another name" in told[0]
 
 
 def test_processes_of_one_code_do_not_fight() -> None:

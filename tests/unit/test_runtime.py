@@ -5,8 +5,11 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
-from kizami.runtime import SystemRuntime, identify, sortable_id
+import pytest
+
+from kizami.runtime import SystemRuntime, boot_id, identify, sortable_id
 
 
 def test_this_process_is_known_to_live() -> None:
@@ -40,6 +43,24 @@ def test_a_process_elsewhere_is_never_declared_gone() -> None:
 def test_a_process_from_before_the_last_boot_is_gone() -> None:
     runtime = SystemRuntime()
     assert runtime.is_gone(replace(runtime.process, boot_id="an earlier boot"))
+
+
+@pytest.mark.parametrize(
+    ("script", "known"),
+    [('[ "$*" = "-n kern.bootsessionuuid" ] && echo 8D2E', "8D2E"), ("echo unknown oid; exit 1", ""), (None, "")],
+)
+def test_where_there_is_no_proc_the_boot_session_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, known: str
+) -> None:
+    """As on macOS; where nothing is known, nobody is taken for gone by his boot."""
+    if script is not None:
+        program = tmp_path / "sysctl"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin" if script is not None else str(tmp_path))
+    assert boot_id(tmp_path / "no such file") == known
+    runtime = SystemRuntime()
+    assert not runtime.is_gone(replace(runtime.process, boot_id=""))
 
 
 def test_ids_sort_by_the_time_they_were_made() -> None:

@@ -13,12 +13,13 @@ from kizami.core.timing import zone_data_of, zone_of
 from kizami.store.protocol import Editions, Fire, FireOutcome, NewJob, Registration, TickKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from kizami.core.zone import TimeZone
     from kizami.engine.performing import Scheduled
     from kizami.engine.station import Station
     from kizami.engine.waker import Waker
-    from kizami.store.protocol import DuePage, DueSchedule, FireRecord, Moved
+    from kizami.store.protocol import DuePage, DueSchedule, FireRecord, Moved, Superseded
 
 log = logging.getLogger("kizami.scheduler")
 DUE_MAX: Final = 500
@@ -50,6 +51,7 @@ class Firer:
         self._app = station.app
         self._worker_id = station.worker_id
         self._store = station.store.schedules
+        self._workers = station.store.workers
         self._clock = station.runtime.clock
         self._settings = station.settings
         self._schedules = schedules
@@ -70,13 +72,24 @@ class Firer:
             silent_ms=self._settings.grace_ms,
         )
         self._newer_went_boot = None
-        for each in self._standing.superseded:
-            if each.schedule not in before:
-                log.warning("%s", each)
+        await self._tell_superseded([each for each in self._standing.superseded if each.schedule not in before])
         for moved in self._standing.moved:
             _tell_moved(moved)
         for name in sorted(before & self._standing.versions.keys()):
             log.info("schedule %s: the definition of this process is in force again", name)
+
+    async def _tell_superseded(self, superseded: Sequence[Superseded]) -> None:
+        """Tell which definitions of this process are not in force, and whose may be."""
+        for each in superseded:
+            log.warning("%s", each)
+        if superseded:
+            others = [one.process for one in await self._workers.list(self._app) if one.worker_id != self._worker_id]
+            log.warning(
+                "app %s has other code in force, workers now: %s. If that is another program, give one of the two "
+                "another name, as in Kizami(name=...), or a database of its own",
+                self._app,
+                ", ".join(f"process {one.pid} on {one.host}" for one in others) or "none",
+            )
 
     async def run(self) -> None:
         """Fire for ever; a failing store leaves ticks owed and is tried again."""
@@ -144,7 +157,7 @@ class Firer:
 
     async def _fire(self, due: DueSchedule) -> None:
         try:
-            _tell(await self._settle(due))
+            _tell(await self._settle(due), zone_of(self._schedules[due.name].definition.timing))
         except StoreError as error:
             log.warning("tick of %s stays owed: %s", due.name, error)
             await self._clock.sleep(self._settings.poll_ms / 1000)
@@ -185,11 +198,12 @@ def _tell_moved(moved: Moved) -> None:
         )
 
 
-def _tell(record: FireRecord) -> None:
+def _tell(record: FireRecord, zone: TimeZone) -> None:
+    at = format_local(record.planned_at, zone)
     match record.outcome:
         case FireOutcome.FAILED:
-            log.error("tick %d of %s failed: %s", record.planned_at, record.schedule, record.reason)
+            log.error("tick of %s at %s failed: %s", record.schedule, at, record.reason)
         case FireOutcome.SKIPPED_OVERLAP:
-            log.info("tick %d of %s skipped: %s", record.planned_at, record.schedule, record.reason)
+            log.info("tick of %s at %s skipped: %s", record.schedule, at, record.reason)
         case _:
-            log.debug("tick %d of %s: %s", record.planned_at, record.schedule, record.outcome)
+            log.debug("tick of %s at %s: %s", record.schedule, at, record.outcome)
