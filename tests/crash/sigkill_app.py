@@ -35,7 +35,7 @@ def make_victim(database_url: str, notes: Path) -> Victim:
         with notes.open("a", encoding="utf-8") as file:
             file.write(line)
 
-    @app.performer(max_attempts=1_000, backoff=Backoff.fixed(0))
+    @app.performer(max_attempts=1_000, backoff=Backoff.fixed(timedelta(0)))
     async def again(payload: float, ctx: JobContext) -> None:
         note("again", ctx.job_id)
         await app.runtime.clock.sleep(payload)

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
@@ -180,7 +181,7 @@ ENDS: dict[str, Callable[[], object]] = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "tricky": raise_tricky,
     "cause": raise_with_a_cause,
-    "snooze": lambda: Snooze(600_000),
+    "snooze": lambda: Snooze(timedelta(minutes=10)),
     "cancel": lambda: Cancel("enough"),
     "object": object,
     "store": lambda: current_job().store.jobs,

@@ -94,7 +94,11 @@ async def test_heartbeats_from_a_process_move_its_deadline(tmp_path: Path) -> No
 async def test_at_its_deadline_a_process_is_killed_with_what_it_started(tmp_path: Path, guarantee: Guarantee) -> None:
     """An unreported end: at-least-once fails and may try again, at-most-once is STALLED, whatever its attempts."""
     app = app_in(tmp_path, SETTINGS)
-    options: dict[str, Any] = {"guarantee": guarantee, "timeout": timedelta(seconds=2), "backoff": Backoff.fixed(0)}
+    options: dict[str, Any] = {
+        "guarantee": guarantee,
+        "timeout": timedelta(seconds=2),
+        "backoff": Backoff.fixed(timedelta(0)),
+    }
     forever = in_process(app, process_app.forever, max_attempts=2, **options)
     pid = in_process(app, process_app.pid)
     async with app.running():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ async def triggered(app: Kizami) -> str:
 async def test_a_retry_waits_for_a_held_lease_and_the_ledger_keeps_its_line(tmp_path: Path) -> None:
     app, tries = app_in(tmp_path, SETTINGS), []
 
-    @app.performer(max_attempts=2, backoff=Backoff(base_ms=1))
+    @app.performer(max_attempts=2, backoff=Backoff(base=timedelta(milliseconds=1)))
     async def work(context: JobContext) -> str:
         tries.append(context.attempt)
         if len(tries) == 1:

@@ -97,7 +97,7 @@ async def test_a_hanging_thread_keeps_no_slot_from_other_jobs_and_its_late_answe
 ) -> None:
     app = app_in(tmp_path, WorkerSettings(concurrency=2, stop_ms=200))
 
-    @app.performer(timeout=timedelta(milliseconds=200), max_attempts=2, backoff=Backoff.fixed(0))
+    @app.performer(timeout=timedelta(milliseconds=200), max_attempts=2, backoff=Backoff.fixed(timedelta(0)))
     def hang() -> str:
         released.wait()
         return "late"

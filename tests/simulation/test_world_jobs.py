@@ -29,7 +29,9 @@ def test_a_silent_job_is_cut_off_at_its_timeout_and_retried_until_its_attempts_a
     app = Kizami()
     starts: list[float] = []
 
-    @app.performer(timeout=timedelta(seconds=10), max_attempts=3, backoff=Backoff(base_ms=2_000, jitter=False))
+    @app.performer(
+        timeout=timedelta(seconds=10), max_attempts=3, backoff=Backoff(base=timedelta(seconds=2), jitter=False)
+    )
     async def hang() -> None:
         starts.append(app.runtime.clock.boot_ms() / 1000)
         await app.runtime.clock.sleep(10_000)
@@ -72,7 +74,7 @@ def test_a_snooze_uses_no_attempt_and_a_cancel_ends_the_job() -> None:
     @app.performer(max_attempts=1)
     async def patient(ctx: JobContext) -> Snooze | Cancel:
         calls.append(ctx.attempt)
-        return Snooze(60_000) if len(calls) < 4 else Cancel("enough")
+        return Snooze(timedelta(minutes=1)) if len(calls) < 4 else Cancel("enough")
 
     with World(app) as world:
         job_id = world.wait(patient.enqueue())
@@ -87,7 +89,7 @@ def test_at_most_once_retries_a_reported_failure_but_nothing_after_a_forced_stop
     app = Kizami(settings=WorkerSettings(stop_ms=1_000))
     calls: list[str] = []
 
-    @app.performer(guarantee="at-most-once", max_attempts=2, backoff=Backoff.fixed(1_000))
+    @app.performer(guarantee="at-most-once", max_attempts=2, backoff=Backoff.fixed(timedelta(seconds=1)))
     async def once(payload: str) -> None:
         calls.append(payload)
         if payload == "fails":

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 from kizami.core.backoff import MAX_DELAY_MS, Backoff
 from kizami.core.errors import DefinitionError
 
+MS = timedelta(milliseconds=1)
 CAP_MS = 30 * 60_000
+CAP = CAP_MS * MS
 EXTREMES = [0, 1, 44, 45, 1023, 1024, 100_000, 10**9]
 
 
@@ -21,7 +24,7 @@ def test_a_wait_never_overflows_and_never_exceeds_the_cap(
     retries: int, factor: float, fraction: float, *, jitter: bool
 ) -> None:
     """B041: floats end at exponent 1024; the wait is a whole number of milliseconds all the same."""
-    wait = Backoff(base_ms=3_000, factor=factor, cap_ms=CAP_MS, jitter=jitter).delay_ms(retries, fraction)
+    wait = Backoff(base=timedelta(seconds=3), factor=factor, cap=CAP, jitter=jitter).delay_ms(retries, fraction)
     assert type(wait) is int
     assert 0 <= wait <= CAP_MS
 
@@ -29,7 +32,7 @@ def test_a_wait_never_overflows_and_never_exceeds_the_cap(
 @pytest.mark.parametrize("retries", EXTREMES[2:])
 def test_far_along_a_growing_backoff_waits_the_cap(retries: int) -> None:
     """B041."""
-    assert Backoff(base_ms=3_000, cap_ms=CAP_MS, jitter=False).delay_ms(retries, 0.0) == CAP_MS
+    assert Backoff(base=timedelta(seconds=3), cap=CAP, jitter=False).delay_ms(retries, 0.0) == CAP_MS
 
 
 def test_the_first_retry_waits_the_base_and_each_next_one_twice_as_long() -> None:
@@ -48,19 +51,20 @@ def test_half_of_a_wait_is_fixed_and_half_is_random(retries: int, fraction: floa
 
 
 def test_a_fixed_backoff_always_waits_the_same() -> None:
-    assert {Backoff.fixed(250).delay_ms(retries, 0.7) for retries in EXTREMES} == {250}
+    assert {Backoff.fixed(250 * MS).delay_ms(retries, 0.7) for retries in EXTREMES} == {250}
 
 
 def test_a_base_above_the_cap_waits_the_cap() -> None:
-    assert Backoff(base_ms=10, cap_ms=3, jitter=False).delay_ms(0, 0.0) == 3
-    assert Backoff(base_ms=10, cap_ms=0).delay_ms(5, 0.9) == 0
-    assert Backoff(base_ms=0).delay_ms(5, 0.9) == 0
+    assert Backoff(base=10 * MS, cap=3 * MS, jitter=False).delay_ms(0, 0.0) == 3
+    assert Backoff(base=10 * MS, cap=0 * MS).delay_ms(5, 0.9) == 0
+    assert Backoff(base=0 * MS).delay_ms(5, 0.9) == 0
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"kind": "linear"}, {"base_ms": -1}, {"base_ms": 1.5}, {"base_ms": True}, {"cap_ms": MAX_DELAY_MS + 1},
+        {"kind": "linear"}, {"base": -MS}, {"base": 1.5}, {"base": True}, {"cap": (MAX_DELAY_MS + 1) * MS},
+        {"base": MS / 2}, {"cap": 1_000},
         {"factor": float("nan")}, {"factor": float("inf")}, {"factor": -1}, {"factor": "2"},
     ],
 )  # fmt: skip
@@ -69,3 +73,9 @@ def test_a_backoff_that_makes_no_sense_is_refused_where_it_is_defined(wrong: dic
         Backoff(**wrong)
     assert next(iter(wrong)).partition("_")[0] in str(caught.value)
     assert caught.value.remedy
+
+
+def test_a_backoff_is_stored_in_milliseconds_and_read_back() -> None:
+    backoff = Backoff(base=250 * MS, factor=1.5, cap=CAP, jitter=False)
+    assert backoff.stored == {"kind": "exponential", "base_ms": 250, "factor": 1.5, "cap_ms": CAP_MS, "jitter": False}
+    assert Backoff.from_stored(backoff.stored) == backoff

@@ -79,7 +79,7 @@ class ScheduleInCode:
             "driver": self.driver,
             "lease": self.lease,
         }
-        digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+        digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:32]
         description = describe(self.timing)
         zone_data = zone_data_of(self.timing) if self.driver == "inner" else None
         return ScheduleDefinition(

@@ -3,45 +3,67 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal, TypedDict
 
-from kizami.core.errors import DefinitionError
+from kizami.core.errors import DefinitionError, InvalidInputError
+from kizami.core.times import to_ms
 
 MAX_DELAY_MS = 10 * 365 * 24 * 3_600_000
+
+
+class StoredBackoff(TypedDict):
+    """A backoff as it is stored, durations in whole milliseconds."""
+
+    kind: Literal["exponential", "fixed"]
+    base_ms: int
+    factor: float
+    cap_ms: int
+    jitter: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Exponential growth with equal jitter, or a fixed wait.
 
-    Durations are whole milliseconds. Exponential: `base_ms * factor ** retries`, never above `cap_ms`; half of it is
-    fixed and half is random, so that jobs that failed together don't come back together.
+    Exponential: `base * factor ** retries`, never above `cap`; half of it is fixed and half is random, so that jobs
+    that failed together don't come back together. Raises DefinitionError.
     """
 
     kind: Literal["exponential", "fixed"] = "exponential"
-    base_ms: int = 1_000
+    base: timedelta = timedelta(seconds=1)
     factor: float = 2.0
-    cap_ms: int = 3_600_000
+    cap: timedelta = timedelta(hours=1)
     jitter: bool = True
+    base_ms: int = field(init=False, compare=False, repr=False)
+    cap_ms: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in ("exponential", "fixed"):
             raise DefinitionError(f"Backoff kind {self.kind!r} is unknown.", remedy="Use 'exponential' or 'fixed'.")
-        for name in ("base_ms", "cap_ms"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_DELAY_MS:
-                raise DefinitionError(
-                    f"Backoff {name} is {value!r}.",
-                    remedy=f"Give whole milliseconds from 0 to {MAX_DELAY_MS}.",
-                )
+        for name in ("base", "cap"):
+            object.__setattr__(self, f"{name}_ms", _milliseconds(name, getattr(self, name)))
         if not (isinstance(self.factor, int | float) and math.isfinite(self.factor) and self.factor >= 0):
             raise DefinitionError(f"Backoff factor is {self.factor!r}.", remedy="Give a finite number of 0 or more.")
 
     @classmethod
-    def fixed(cls, wait_ms: int) -> Backoff:
-        """Return a backoff that always waits `wait_ms` milliseconds, without jitter."""
-        return cls(kind="fixed", base_ms=wait_ms, factor=1.0, cap_ms=wait_ms, jitter=False)
+    def fixed(cls, wait: timedelta) -> Backoff:
+        """Return a backoff that always waits so long, without jitter. Raises DefinitionError."""
+        return cls(kind="fixed", base=wait, factor=1.0, cap=wait, jitter=False)
+
+    @classmethod
+    def from_stored(cls, stored: StoredBackoff) -> Backoff:
+        """Return what `stored` gave."""
+        base, cap = timedelta(milliseconds=stored["base_ms"]), timedelta(milliseconds=stored["cap_ms"])
+        return cls(stored["kind"], base, stored["factor"], cap, stored["jitter"])
+
+    @property
+    def stored(self) -> StoredBackoff:
+        """Return it as it is stored."""
+        return StoredBackoff(
+            kind=self.kind, base_ms=self.base_ms, factor=self.factor, cap_ms=self.cap_ms, jitter=self.jitter
+        )
 
     def delay_ms(self, retries: int, fraction: float) -> int:
         """Return the wait before retry number `retries` (0 for the first), with `fraction` in [0, 1) as the jitter."""
@@ -61,3 +83,15 @@ class Backoff:
         if growth >= math.log(max(self.cap_ms, 1)) - math.log(self.base_ms):
             return self.cap_ms
         return min(self.cap_ms, int(self.base_ms * math.exp(growth) + 0.5))
+
+
+def _milliseconds(name: str, length: timedelta) -> int:
+    try:
+        length_ms = to_ms(length, name=f"Backoff {name}", least_ms=0)
+    except InvalidInputError as error:
+        raise DefinitionError(error.message, remedy=error.remedy, field=name) from error
+    if length_ms > MAX_DELAY_MS:
+        raise DefinitionError(
+            f"Backoff {name} {length} is too long.", remedy=f"Give at most {timedelta(milliseconds=MAX_DELAY_MS)}."
+        )
+    return length_ms

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 from kizami.core.backoff import MAX_DELAY_MS, Backoff
 from kizami.core.errors import InvalidInputError
 from kizami.core.options import Guarantee
 from kizami.core.states import JobState
+from kizami.core.times import to_ms
 
 SNOOZES_MAX: Final = 1_000
 
@@ -17,15 +19,18 @@ SNOOZES_MAX: Final = 1_000
 class Snooze:
     """A performer returns this to be called again later; it uses no attempt. At most 1,000 in a row."""
 
-    delay_ms: int
+    delay: timedelta
+    delay_ms: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if type(self.delay_ms) is not int or not 0 <= self.delay_ms <= MAX_DELAY_MS:
+        """Refuse what no job can wait for. Raises InvalidInputError."""
+        length_ms = to_ms(self.delay, name="Snooze delay", least_ms=0)
+        if length_ms > MAX_DELAY_MS:
+            longest = timedelta(milliseconds=MAX_DELAY_MS)
             raise InvalidInputError(
-                f"Snooze delay_ms is {self.delay_ms!r}.",
-                remedy=f"Give whole milliseconds from 0 to {MAX_DELAY_MS}.",
-                path="delay_ms",
+                f"Snooze delay {self.delay} is too long.", remedy=f"Give at most {longest}.", path="delay"
             )
+        object.__setattr__(self, "delay_ms", length_ms)
 
 
 @dataclass(frozen=True, slots=True)

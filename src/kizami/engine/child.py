@@ -10,6 +10,7 @@ import threading
 import weakref
 from contextlib import suppress
 from contextvars import Context
+from datetime import timedelta
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Final
 
@@ -185,7 +186,7 @@ def _as_value(answer: dict[str, Any]) -> object:
         case {"end": "completed", "text": text, "note": note}:
             return KeptResult(text, note)
         case {"end": "snoozed", "delay_ms": delay_ms}:
-            return Snooze(delay_ms)
+            return Snooze(timedelta(milliseconds=delay_ms))
         case {"end": "cancelled", "reason": reason}:
             return Cancel(reason)
         case {"end": "lease_lost"}:

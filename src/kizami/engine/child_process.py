@@ -230,7 +230,7 @@ def _as_data(value: object) -> dict[str, Any]:
     match value:
         case Cancel(reason):
             return {"end": "cancelled", "reason": shorten_error(reason)}
-        case Snooze(delay_ms):
-            return {"end": "snoozed", "delay_ms": delay_ms}
+        case Snooze():
+            return {"end": "snoozed", "delay_ms": value.delay_ms}
     kept = keep_result(value)
     return {"end": "completed", "text": kept.text, "note": kept.note}

@@ -36,8 +36,8 @@ class Reports:
                 return self._report(JobState.COMPLETED, Outcome.COMPLETED)
             case Cancel(reason):
                 return self._report(JobState.CANCELLED, Outcome.CANCELLED, error=shorten_error(reason) or None)
-            case Snooze(delay_ms) if self.job.snoozes < SNOOZES_MAX:
-                return self._report(JobState.SCHEDULED, Outcome.SNOOZED, delay_ms=delay_ms, uses_attempt=False)
+            case Snooze() if self.job.snoozes < SNOOZES_MAX:
+                return self._report(JobState.SCHEDULED, Outcome.SNOOZED, delay_ms=value.delay_ms, uses_attempt=False)
             case Snooze():
                 return self.failed(f"snoozed more than {SNOOZES_MAX} times in a row")
         try:

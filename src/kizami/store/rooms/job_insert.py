@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kizami.core.backoff import Backoff
@@ -251,4 +251,4 @@ def _middle(policy: Policy, options: JobOptions, due_at: int, now: int) -> _Row:
 
 def backoff_text(options: JobOptions) -> str:
     """Return a job's backoff as it is stored, empty for the default."""
-    return "" if options.backoff == _DEFAULT_BACKOFF else json.dumps(asdict(options.backoff))
+    return "" if options.backoff == _DEFAULT_BACKOFF else json.dumps(options.backoff.stored)

@@ -118,7 +118,7 @@ def _options(
 
 
 def _backoff(text: str | None) -> Backoff:
-    return _DEFAULT_BACKOFF if text is None else Backoff(**json.loads(text))
+    return _DEFAULT_BACKOFF if text is None else Backoff.from_stored(json.loads(text))
 
 
 def _origin(schedule: str | None, scheduled_at: int, manual: int, lease: str | None) -> Origin | None:
