@@ -41,6 +41,8 @@ from kizami.engine.lease import LeaseSettings
 from kizami.engine.records import JobLogFilter
 from kizami.engine.settings import WorkerSettings
 from kizami.store.protocol.housekeeping import Keep
+from kizami.store.protocol.jobs import JobFilter, JobSort, Outcome
+from kizami.store.protocol.schedules import FireOutcome, TickKind
 
 __all__ = [
     "Backoff",
@@ -50,12 +52,15 @@ __all__ = [
     "CronError",
     "CursorMovedError",
     "DefinitionError",
+    "FireOutcome",
     "FireRefusedError",
     "GoneError",
     "Guarantee",
     "InvalidInputError",
     "JobContext",
+    "JobFilter",
     "JobLogFilter",
+    "JobSort",
     "JobState",
     "Keep",
     "Kizami",
@@ -65,6 +70,7 @@ __all__ = [
     "NotFoundError",
     "NotPlannedError",
     "OtherDatabaseError",
+    "Outcome",
     "PayloadError",
     "Performer",
     "Policy",
@@ -79,6 +85,7 @@ __all__ = [
     "StoreUnclearError",
     "StoreVersionError",
     "Tick",
+    "TickKind",
     "TimeZoneError",
     "Window",
     "WorkerSettings",

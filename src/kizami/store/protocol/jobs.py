@@ -219,13 +219,15 @@ class JobSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs to list, newest (latest ended, latest due) first, or with `oldest_first` the other way round.
+    """Which jobs of an app to list, newest (latest ended, latest due) first, or with `oldest_first` the other way round.
+
+    `app.jobs` fills in the app.
 
     `before` is the opaque cursor that an earlier page of the same filter gave. `created_from` is inclusive,
     `created_to` exclusive, epoch ms.
     """
 
-    app: str
+    app: str = ""
     states: tuple[JobState, ...] = ()
     binding: str | None = None
     schedule: str | None = None
