@@ -219,9 +219,9 @@ class JobSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs of an app to list, newest (latest ended, latest due) first, or with `oldest_first` the other way round.
+    """Which jobs to list, newest (latest ended, latest due) first, or with `oldest_first` the other way round.
 
-    `app.jobs` fills in the app.
+    `app` is filled in by `app.jobs`.
 
     `before` is the opaque cursor that an earlier page of the same filter gave. `created_from` is inclusive,
     `created_to` exclusive, epoch ms.
