@@ -109,8 +109,13 @@ class FirstDue:
     run_at_ms: int | None = None
 
 
+_AT_ONCE: Final = FirstDue()
+
+
 def split_enqueue(owner: str, changes: EnqueueChanges) -> tuple[OptionChanges, FirstDue]:
     """Separate the due time from the job options; raise DefinitionError when both delay and run_at are given."""
+    if not changes:
+        return {}, _AT_ONCE
     rest: dict[str, Any] = dict(changes)
     delay, run_at = rest.pop("delay", None), rest.pop("run_at", None)
     if delay is not None and run_at is not None:

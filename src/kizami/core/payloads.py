@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,6 +22,9 @@ _REMEDY: Final = "Annotate the payload with a pydantic model, a dataclass, a Typ
 _REMEDIES: Final[Mapping[str | None, str]] = MappingProxyType(
     {"typed-dict-version": "Import TypedDict from typing_extensions instead of typing, or run Python 3.12 or later."}
 )
+
+_WRITE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class PayloadType:
@@ -81,7 +85,7 @@ class PayloadType:
 
     def _compact(self, plain: object) -> str:
         try:
-            return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            return _WRITE(plain)
         except ValueError as error:  # an integer of thousands of digits
             raise PayloadError(f"{self._owner}: the payload is not JSON ({error}).", path="payload") from error
 
@@ -141,6 +145,6 @@ def _why_not_json(value: object, depth: int) -> str | None:
         return f"is {value}, which is not JSON"
     if isinstance(value, str) and "\x00" in value:
         return "contains the character U+0000, which databases can't keep"
-    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+    if isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
         return "contains a lone surrogate, which is not text"
     return None

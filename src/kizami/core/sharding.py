@@ -51,6 +51,8 @@ def place(binding: Sharded, options: JobOptions) -> int:
     On a binding of several shards the limits hold within each, so a concurrency_key or unique_key that isn't the
     partition_key could be held in two shards at once: that is refused.
     """
+    if binding.shards == 1 and not binding.requires_concurrency_key and not binding.requires_unique_key:
+        return 0
     _require(binding, "concurrency_key", options.concurrency_key, needed=binding.requires_concurrency_key)
     _require(binding, "unique_key", options.unique_key, needed=binding.requires_unique_key)
     _require(binding, "partition_key", options.partition_key, needed=binding.shards > 1)
