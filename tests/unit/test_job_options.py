@@ -67,3 +67,11 @@ def test_delay_and_run_at_are_told_apart_and_exclusive() -> None:
 def test_a_wrong_due_time_is_refused(changes: Any) -> None:
     with pytest.raises(InvalidInputError, match="send"):
         split_enqueue("send", changes)
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("max_attempt", "max_attempts"), ("delays", "delay"), ("runat", "run_at")])
+def test_an_unknown_option_is_answered_with_the_nearest_and_all(wrong: str, near: str) -> None:
+    with pytest.raises(DefinitionError, match=f"Job: unknown option {wrong}") as caught:
+        JobOptions().changed("Job", {wrong: 1})  # type: ignore[misc]  # the mistake
+    assert f"Did you mean {near}?" in str(caught.value.remedy)
+    assert "also connection, delay, run_at" in str(caught.value.remedy)

@@ -316,6 +316,15 @@ class _SlowClock(SystemClock):
         self._boot += milliseconds
 
 
+async def test_a_state_may_be_written_in_any_case(site: Site) -> None:
+    async with site.as_operator() as client:
+        answers = [
+            (await client.get("/api/jobs", params={"state": text})) for text in ("COMPLETED", "completed", "nope")
+        ]
+    assert [answer.status_code for answer in answers] == [200, 200, 400]
+    assert answers[0].json() == answers[1].json()
+
+
 async def test_without_a_database_the_answer_is_503_with_the_reason(site: Site) -> None:
     await site.app.store.close()
     problem = await _get(site, "/api/jobs", status=503)

@@ -32,7 +32,9 @@ _SHOWN_APART = frozenset({"attempts", "origin", "backoff"})
 @jobs.command("list")
 def list_some(
     place: AppPlace,
-    state: Annotated[list[JobState] | None, typer.Option(help="Only jobs in this state; may be repeated.")] = None,
+    state: Annotated[
+        list[JobState] | None, typer.Option(help="Only jobs in this state; may be repeated.", case_sensitive=False)
+    ] = None,
     binding: Annotated[str | None, typer.Option(help="Only jobs of this binding.")] = None,
     schedule: Annotated[str | None, typer.Option(help="Only jobs of this schedule's ticks.")] = None,
     before: Annotated[str | None, typer.Option(help="The cursor that an earlier page gave.")] = None,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final, TypedDict, Unpack, cast
 
@@ -94,9 +95,7 @@ class JobOptions:
                     field=name,
                 )
             if name not in _CHECKS:
-                raise DefinitionError(
-                    f"{owner}: unknown option {name}.", remedy=f"Known: {', '.join(sorted(_CHECKS))}.", field=name
-                )
+                raise DefinitionError(f"{owner}: unknown option {name}.", remedy=_known(name), field=name)
         checked: dict[str, Any] = dict(_CHECKS[name](owner, value) for name, value in values.items())
         return replace(self, **checked)
 
@@ -125,6 +124,13 @@ def split_enqueue(owner: str, changes: EnqueueChanges) -> tuple[OptionChanges, F
     if run_at is not None:
         return _options(rest), FirstDue(run_at_ms=to_epoch_ms(run_at, name=f"{owner}: run_at"))
     return _options(rest), FirstDue()
+
+
+def _known(name: str) -> str:
+    """Return the remedy for an option that doesn't exist: the nearest that does, and all."""
+    known, more = sorted(_CHECKS), sorted({"delay", "run_at", *OF_THE_CALL})
+    near = "".join(f"Did you mean {found}? " for found in get_close_matches(name, [*known, *more], 1))
+    return f"{near}Known: {', '.join(known)}; where a job is enqueued also {', '.join(more)}."
 
 
 def _options(values: dict[str, Any]) -> OptionChanges:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Final
 
 from kizami.core.errors import WrongStateError
+
+CLOSED_REMEDY: Final = (
+    "Open it first: `async with app.running():`, with worker=False to do no jobs here; or `await app.open()`."
+)
 
 
 class Ownership:

@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 from kizami.core.errors import StoreError, WrongStateError
 from kizami.store.callers import driver_connection, driver_connection_async, unknown_kind
 from kizami.store.looks import LOOK_MS, Looks, too_slow
-from kizami.store.ownership import Ownership
+from kizami.store.ownership import CLOSED_REMEDY, Ownership
 from kizami.store.postgres.callers import AsyncCaller, SyncCaller, on_a_thread
 from kizami.store.postgres.gathering import GATHER_MAX, Gathering, Sharing
 from kizami.store.postgres.joined import Identity, home_of, joined
@@ -184,7 +184,7 @@ class Database:
 
     def _require_open(self) -> None:
         if not self._lanes:
-            raise StoreError(f"The database {self.place.shown} is closed.", remedy="Open the store first.")
+            raise StoreError(f"The database {self.place.shown} is closed.", remedy=CLOSED_REMEDY)
 
 
 class _Lanes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kizami.store.postgres.database import Database
@@ -66,7 +67,8 @@ class PostgresStore:
         loop = asyncio.get_running_loop()
 
         def wake(topics: tuple[Topic, ...]) -> None:
-            loop.call_soon_threadsafe(self._database.wake, topics)
+            with suppress(RuntimeError):  # the loop was closed, with the store still open
+                loop.call_soon_threadsafe(self._database.wake, topics)
 
         listener = Listener(self._place, wake)
         self._database.on_announce(listener.tell_others)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from kizami.core.errors import StoreError
 from kizami.store.looks import LOOK_MS, too_slow
+from kizami.store.ownership import CLOSED_REMEDY
 from kizami.store.sqlite.connection import MEMORY, commit, is_full, is_interrupted, needs_new_connection, translate
 from kizami.store.sqlite.transaction import SqliteTransaction
 from kizami.store.sqlite.write_ahead import empty_log
@@ -105,7 +106,7 @@ class Lane:
         with self._door:
             if not self._open:
                 call.future.set_exception(
-                    StoreError(f"The database {self._home.path} is closed.", remedy="Open the store first.")
+                    StoreError(f"The database {self._home.path} is closed.", remedy=CLOSED_REMEDY)
                 )
                 return call.future
             if self._thread is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import BeforeValidator
 
 from kizami.core.states import JobState
 from kizami.store.protocol import JobFilter
@@ -18,11 +19,15 @@ CURSOR_LENGTH_MAX = 500
 router = APIRouter(tags=["jobs"])
 
 
+_State = Annotated[JobState, BeforeValidator(str.upper)]
+"""However it is written."""
+
+
 @router.get("/jobs")
 async def list_jobs(
     app: App,
     *,
-    state: Annotated[list[JobState] | None, Query(description="May be given several times.")] = None,
+    state: Annotated[list[_State] | None, Query(description="May be given several times.")] = None,
     binding: str | None = None,
     schedule: str | None = None,
     cursor: Annotated[str | None, Query(max_length=CURSOR_LENGTH_MAX)] = None,
