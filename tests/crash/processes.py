@@ -89,7 +89,7 @@ class Scene:
         """Start a worker process and wait until it works."""
         process = self.begin()
         assert process.stdout is not None
-        assert process.stdout.readline() == "working\n"
+        assert process.stdout.readline() == "working\n", f"a worker did not start: {(self.folder / 'log').read_text()}"
         return process
 
     def kill(self, process: subprocess.Popen[str]) -> None:
@@ -172,9 +172,10 @@ def check_each_tick_once(scene: Scene, ledger: tuple[FireRecord, ...]) -> int:
     for before, after in pairwise(lines):
         assert after.planned_at == before.planned_last_at + 1_000, f"a tick is doubled or lost: {before}, {after}"
     for line in lines:
-        assert line.count == (line.planned_last_at - line.planned_at) // 1_000 + 1
+        assert line.count == (line.planned_last_at - line.planned_at) // 1_000 + 1, f"a stretch is miscounted: {line}"
     jobs = [line.job_id for line in lines if line.job_id is not None]
-    assert len(jobs) == len(set(jobs))
+    assert len(jobs) == len(set(jobs)), "two ticks have one job"
     done = {int(words[1]) for words in scene.lines("tick")}
-    assert done <= {line.planned_at for line in lines if line.job_id is not None}
+    fired = {line.planned_at for line in lines if line.job_id is not None}
+    assert done <= fired, f"ticks were done that the ledger doesn't have as fired: {sorted(done - fired)}"
     return sum(line.count for line in lines)
