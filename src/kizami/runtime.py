@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -162,7 +163,7 @@ class SystemRuntime:
         if process.host != here.host:
             return False
         if process.boot_id != here.boot_id:
-            return bool(here.boot_id) and bool(process.boot_id)
+            return _is_earlier_boot(process.boot_id, here.boot_id)
         if process.pid_namespace != here.pid_namespace:
             return False
         started = _started(process.pid)
@@ -176,11 +177,23 @@ def identify(pid: int) -> ProcessIdentity:
     """Return the identity of a process on this machine."""
     return ProcessIdentity(
         host=socket.gethostname(),
-        boot_id=boot_id(),
+        boot_id=f"{machine_id()}:{boot_id()}",
         pid_namespace=_link("/proc/self/ns/pid"),
         pid=pid,
         started=_started(pid),
     )
+
+
+def machine_id(file: Path = Path("/etc/machine-id")) -> str:
+    """Return what tells this machine from others of its name, such as cloned ones; empty where nothing does."""
+    found = _read(file)
+    return sha256(found.encode()).hexdigest()[:8] if found else ""
+
+
+def _is_earlier_boot(other: str, here: str) -> bool:
+    """Tell whether a boot of this very machine is over: hosts share names, and another machine's boot says nothing."""
+    (machine, _, boot), (my_machine, _, my_boot) = other.partition(":"), here.partition(":")
+    return bool(machine) and machine == my_machine and bool(boot) and bool(my_boot)
 
 
 def boot_id(linux: Path = Path("/proc/sys/kernel/random/boot_id")) -> str:

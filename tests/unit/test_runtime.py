@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kizami.runtime import SystemRuntime, boot_id, identify, sortable_id
+from kizami.runtime import SystemRuntime, boot_id, identify, machine_id, sortable_id
 
 
 def test_this_process_is_known_to_live() -> None:
@@ -40,9 +40,20 @@ def test_a_process_elsewhere_is_never_declared_gone() -> None:
     assert not runtime.is_gone(replace(stranger, pid_namespace="pid:[1]"))
 
 
-def test_a_process_from_before_the_last_boot_is_gone() -> None:
+def test_a_process_from_before_the_last_boot_is_gone_where_the_machine_is_surely_this_one() -> None:
+    """Cloned machines share their name: the boot of another one says nothing of its processes."""
     runtime = SystemRuntime()
-    assert runtime.is_gone(replace(runtime.process, boot_id="an earlier boot"))
+    runtime._identified = replace(runtime.process, boot_id="this:now")  # noqa: SLF001 - whatever machine the test runs on
+    for boot, gone in {"this:earlier": True, "other:earlier": False, ":earlier": False, "this:": False}.items():
+        assert runtime.is_gone(replace(runtime.process, boot_id=boot)) is gone
+    runtime._identified = replace(runtime.process, boot_id=":now")  # noqa: SLF001 - as above
+    assert not runtime.is_gone(replace(runtime.process, boot_id=":earlier"))
+
+
+def test_a_machine_is_known_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "machine-id").write_text("4f1c\n")
+    assert len(machine_id(tmp_path / "machine-id")) == 8
+    assert machine_id(tmp_path / "no such file") == ""
 
 
 @pytest.mark.parametrize(

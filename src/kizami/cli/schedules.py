@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 schedules = typer.Typer(help="Look at schedules; pause, resume and trigger them.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]
 _LEDGER_LINES = 10
-_INSTANTS = ("next_at", "last_planned_at", "last_fired_at", "skipped_at", "last_error_at", "paused_at", "registered_at")
+_INSTANTS = (
+    "next_at",
+    "last_planned_at",
+    "last_fired_at",
+    "skipped_at",
+    "last_error_at",
+    "paused_at",
+    "registered_at",
+    "anchor_at",
+)
 
 
 @schedules.command("list")
