@@ -11,11 +11,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from kizami.core.errors import StoreBusyError, StoreError, StoreReadOnlyError, StoreVersionError
+from kizami.core.errors import StoreBusyError, StoreError, StoreReadOnlyError, StoreUnclearError, StoreVersionError
 from kizami.store.postgres.connection import Connection, connect, is_pooled
 from kizami.store.postgres.database import Database
 from kizami.store.postgres.migrate import migrate, migrations, pending
 from kizami.store.postgres.place import place_of
+from kizami.store.postgres.session import _IDENTITY, Errand, Session
 from kizami.store.postgres.store import PostgresStore
 from kizami.store.postgres.transaction import PostgresTransaction
 from kizami.store.transaction import Moment, Transaction, Write
@@ -157,6 +158,28 @@ async def test_a_commit_whose_answer_is_lost_is_asked_about(own: OwnPostgres, cu
         assert await database.write(put) == f"{cut}-cut"
         assert put.runs == runs
         assert [name for name in await names(database) if name.startswith(cut)] == [f"{cut}-cut", f"{cut}-first"]
+
+
+async def test_a_commit_before_a_crash_of_the_server_is_told_as_unclear(own: OwnPostgres) -> None:
+    """A server that crashes may give a lost transaction's number to another one, whose commit would say nothing."""
+
+    def identity(transaction: Transaction, _: Moment) -> str:
+        row = raw(transaction).execute(f"SELECT {_IDENTITY} AS identity").fetchone()
+        assert row is not None
+        return str(row["identity"])
+
+    session = Session(place_of(own.url))
+    lost = psycopg.OperationalError("the answer was lost")
+    try:
+        committed = session.run(identity, Errand.WRITE)
+        session.close()
+        assert session._has_committed(committed, lost)  # noqa: SLF001 - what follows on a lost answer
+        session.close()
+        await asyncio.to_thread(own.control, "restart")
+        with pytest.raises(StoreUnclearError, match="whether it was kept can't be asked"):
+            session._has_committed(committed, lost)  # noqa: SLF001 - as above
+    finally:
+        session.close()
 
 
 async def test_an_operation_that_fails_takes_back_only_itself(migrated: str) -> None:

@@ -44,7 +44,15 @@ _ALONG_INDEXES: Final = """,
 
 _OPENING: Final = _LIMITS.replace("{local}", "true") + ", kizami_now() AS now, {transaction_id} AS transaction_id"
 _OPENING_OF_THE_ENGINE: Final = _OPENING + _ALONG_INDEXES.replace("{local}", "true")
+_STATUS: Final = """
+SELECT pg_xact_status(%s::xid8) AS status, pg_sleep(0.1),
+  extract(epoch FROM pg_postmaster_start_time())::text = %s AS same_life
+"""
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+_IDENTITY: Final = "pg_current_xact_id()::text || ' ' || extract(epoch FROM pg_postmaster_start_time())"
+"""A transaction, and the life of the server in which it was: one that crashes may give the number again."""
 
 
 class Errand(Enum):
@@ -52,7 +60,7 @@ class Errand(Enum):
 
     WRITE = (
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
-        _OPENING_OF_THE_ENGINE.format(transaction_id="pg_current_xact_id()::text", limit_ms=_STATEMENT_MS),
+        _OPENING_OF_THE_ENGINE.format(transaction_id=_IDENTITY, limit_ms=_STATEMENT_MS),
     )
     READ = (_SNAPSHOT, _OPENING_OF_THE_ENGINE.format(transaction_id="NULL", limit_ms=_STATEMENT_MS))
     LOOK = (_SNAPSHOT, _OPENING.format(transaction_id="NULL", limit_ms=LOOK_MS))
@@ -199,9 +207,11 @@ def _begin(
 
 
 def _status(connection: Connection, transaction_id: str) -> str | None:
-    """Return committed, aborted, in progress (for a fifth of a second at most, then it is asked again) or None."""
-    row: Any = connection.execute(
-        "SELECT pg_xact_status(%s::xid8) AS status, pg_sleep(0.1)", (transaction_id,), prepare=False
-    ).fetchone()
+    """Return committed, aborted, in progress (for a fifth of a second at most, then it is asked again) or None.
+
+    None also where the server has started anew and has such a number committed: it may be another transaction's.
+    """
+    number, _, life = transaction_id.partition(" ")
+    row: Any = connection.execute(_STATUS, (number, life), prepare=False).fetchone()
     status: str | None = row["status"]
-    return status
+    return None if status == "committed" and not row["same_life"] else status
