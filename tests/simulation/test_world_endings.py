@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -184,3 +185,29 @@ def test_an_awaitable_that_an_async_performer_returns_is_awaited_once_and_no_fur
     assert job is not None
     assert job.state is JobState.FAILED
     assert "returned a coroutine, which nobody runs" in str(job.error)
+
+
+@pytest.mark.parametrize("runs_as", ["async", "sync"])
+def test_a_failure_is_logged_with_the_performers_traceback_and_not_ours(
+    runs_as: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = Kizami()
+
+    def break_down() -> int:
+        message = "no such order"
+        raise LookupError(message)
+
+    async def later() -> int:
+        return break_down()
+
+    performer = app.performer(max_attempts=1, binding="charge")(later if runs_as == "async" else break_down)
+    with World(app) as world:
+        world.wait(performer.enqueue())
+        world.run_for(timedelta(seconds=2))
+    (record,) = [each for each in caplog.records if "attempt 1 of charge" in each.getMessage()]
+    assert record.exc_info is not None
+    shown = logging.Formatter().formatException(record.exc_info)
+    assert "in break_down" in shown
+    assert shown.endswith("LookupError: no such order")
+    assert "kizami/engine" not in shown
+    assert "kizami/app" not in shown

@@ -242,7 +242,7 @@ class Attempt:
             return self._cut_short(error)
         if isinstance(error, ChildDiedError):
             return self._reports.unreported(str(error))
-        return self._reports.failed(_text_of(error))
+        return self._reports.failed(str(error) if isinstance(error, ChildFailedError) else error)
 
     def _cut_short(self, error: BaseException | None) -> Report:
         if self._stopping:

@@ -13,12 +13,23 @@ from kizami.core.states import JobState
 from kizami.store.protocol import Outcome, Report
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from kizami.runtime import Runtime
     from kizami.store.protocol import ClaimedJob
 
 log = logging.getLogger("kizami.job")
+_OWN: Final = ("kizami.engine.", "kizami.app.", "kizami.testing.", "concurrent.", "asyncio.")
 LEASE_WAIT_MS: Final = 1_000
 """How long a job that may have run waits for its lease the first time; then twice as long, and so on."""
+
+
+def _of_the_performer(error: BaseException) -> TracebackType | None:
+    """Return the traceback without our own way to the performer."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_OWN):
+        trace = trace.tb_next
+    return trace or error.__traceback__
 
 
 @dataclass(slots=True)
@@ -52,7 +63,8 @@ class Reports:
         after = after_failure(
             job.attempt, job.attempts_allowed, job.retries, job.options.backoff, self.runtime.entropy.fraction()
         )
-        log.error("attempt %d of %s failed: %s", job.attempt, job.job_id, text)
+        raised = (type(error), error, _of_the_performer(error)) if isinstance(error, BaseException) else None
+        log.error("attempt %d of %s failed: %s", job.attempt, job.job_id, text, exc_info=raised)
         return self._report(after.state, outcome, delay_ms=after.delay_ms, error=text)
 
     def unreported(self, text: str, outcome: Outcome = Outcome.FAILED) -> Report:
