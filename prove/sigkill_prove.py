@@ -10,11 +10,13 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+from kizami import JobFilter
 from kizami.core.states import JobState
 from kizami.store.postgres.migrate import migrate
 from kizami.store.postgres.place import place_of
@@ -30,6 +32,7 @@ from tests.crash.processes import (  # noqa: E402 - as above
     undisturbed,
     until,
 )
+from tests.crash.sigkill_app import Victim  # noqa: E402 - as above
 from tests.own_postgres import own_postgres  # noqa: E402 - as above
 
 KILLS = 200
@@ -61,16 +64,19 @@ async def _prove(scene: Scene, seed: int, disturb: Callable[[int, Random], None]
     victim = scene.victim()
     async with victim.app.running(worker=False):
         delays = [timedelta(milliseconds=SPREAD_MS * number // JOBS) for number in range(JOBS)]
-        await victim.app.enqueue_many(victim.again.job(0.3, delay=delay) for delay in delays)
-        await victim.app.enqueue_many(victim.once.job(0.3, delay=delay) for delay in delays)
+        again_ids = await victim.app.enqueue_many(victim.again.job(0.3, delay=delay) for delay in delays)
+        once_ids = await victim.app.enqueue_many(victim.once.job(0.3, delay=delay) for delay in delays)
         await kill_at_random(scene, KILLS, seed, workers=WORKERS, disturb=disturb)
         await until(lambda: all_ended(victim), "every job ends", seconds=300)
         counts = await victim.app.jobs.count_by_state()
+        stalled = await _stalled(victim)
         ledger = await victim.app.schedules.ledger("second", limit=100_000)
     starts = Counter(words[1] for words in scene.lines("once"))
     once = counts["once"]
     assert counts["again"] == {JobState.COMPLETED: JOBS}, f"at-least-once jobs: {counts['again']}"
+    assert {words[1] for words in scene.lines("again")} == set(again_ids), "a COMPLETED job left no line"
     assert max(starts.values()) == 1, "an at-most-once job started twice"
+    assert set(once_ids) - stalled <= set(starts), "a COMPLETED at-most-once job left no line"
     assert once.get(JobState.COMPLETED, 0) + once.get(JobState.STALLED, 0) == JOBS, f"at-most-once jobs: {once}"
     return {
         "kills": KILLS,
@@ -80,3 +86,15 @@ async def _prove(scene: Scene, seed: int, disturb: Callable[[int, Random], None]
         "at-most-once jobs STALLED": once.get(JobState.STALLED, 0),
         "ticks accounted for, each once": check_each_tick_once(scene, ledger),
     }
+
+
+async def _stalled(victim: Victim) -> set[str]:
+    """Return the ids of the at-most-once jobs that are STALLED."""
+    found: set[str] = set()
+    wanted = JobFilter(states=(JobState.STALLED,), binding="once", limit=200)
+    while True:
+        page = await victim.app.jobs.list(wanted)
+        found.update(job.job_id for job in page.jobs)
+        if page.next_cursor is None:
+            return found
+        wanted = replace(wanted, before=page.next_cursor)

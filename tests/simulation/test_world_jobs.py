@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from kizami import Backoff, Cancel, JobContext, Kizami, LeaseSettings, Snooze, WorkerSettings
-from kizami.core.errors import LeaseHeldError
+from kizami.core.errors import LeaseHeldError, StoreError
 from kizami.core.states import JobState
 from kizami.store.protocol import FireOutcome, Job, Outcome
 from kizami.testing.world import World
@@ -245,6 +246,50 @@ def test_an_outage_of_the_store_leaves_the_tick_owed_and_the_loops_alive(tmp_pat
         world.run_for(timedelta(minutes=2))
         outcomes = [line.outcome for line in world.wait(app.schedules.ledger("ten"))]
     assert outcomes == [FireOutcome.FIRED] * 4
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "fate"), [("at-least-once", "it will run again"), ("at-most-once", "it will be STALLED")]
+)
+def test_an_outcome_that_can_not_be_recorded_before_the_stop_is_named(
+    tmp_path: Path, guarantee: str, fate: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, path = Kizami(), tmp_path / "kizami.db"
+
+    @app.performer(guarantee=guarantee)
+    async def slow() -> None:
+        await app.runtime.clock.sleep(5)
+
+    with World(app, database=str(path), settings=app.settings) as world:
+        job_id = world.wait(slow.enqueue())
+        world.run_for(timedelta(seconds=2))
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            world.run_for(timedelta(seconds=10))
+            with pytest.raises(StoreError):
+                world.stop(app)
+            other.execute("ROLLBACK")
+    said = f"{job_id} has ended, but its outcome could not be recorded before the stop: {fate}"
+    assert [each for each in caplog.messages if each.startswith(said)] != []
+
+
+def test_an_outcome_is_recorded_when_the_store_comes_back_during_the_stop(tmp_path: Path) -> None:
+    app, path = Kizami(), tmp_path / "kizami.db"
+
+    @app.performer(guarantee="at-most-once")
+    async def slow() -> None:
+        await app.runtime.clock.sleep(5)
+
+    with World(app, database=str(path), settings=app.settings) as world:
+        job_id = world.wait(slow.enqueue())
+        world.run_for(timedelta(seconds=2))
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        world.run_for(timedelta(seconds=10))
+        world.loop.call_later(5, other.close)
+        world.stop(app)
+        job = job_of(world, job_id)
+    assert job.state is JobState.COMPLETED
 
 
 def test_a_connection_that_breaks_is_replaced(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kizami.core.errors import StoreError
+from kizami.core.options import Guarantee
 from kizami.engine.attempt import Attempt
 from kizami.engine.crew import Crew
 from kizami.engine.deadlines import Deadlines
@@ -84,7 +85,18 @@ class Dispatcher:
         for attempt in tuple(self._running):
             attempt.break_off()
         await self._emptied()
+        self._tell_of_unrecorded()
         await self._crew.children.stop()
+
+    def _tell_of_unrecorded(self) -> None:
+        """Name the jobs whose end is known here alone, and what becomes of them: the store was away until the last."""
+        for attempt in self._reported:
+            once = attempt.job.options.guarantee is Guarantee.AT_MOST_ONCE
+            log.error(
+                "%s has ended, but its outcome could not be recorded before the stop: %s",
+                attempt.job.job_id,
+                "it will be STALLED, though it is done" if once else "it will run again",
+            )
 
     async def _emptied(self) -> None:
         """Wait until every job has ended and its report has landed, at most for the grace time."""
