@@ -188,3 +188,12 @@ def test_a_tick_puts_changed_code_in_force_only_when_told_to(project: Project) -
         project.run("tick", "reports:app", "morning", *options)
         assert ("30 9 * * 1-5" in project.run("schedules", "list", "reports:app").out) == changed
     assert "--register" in project.run("tick", "reports:app", "morning", "--register", "--manual").err
+
+
+@pytest.mark.parametrize("group", ["schedules", "jobs", "deliveries", "boards"])
+def test_an_app_in_the_place_of_a_command_is_answered_with_the_command_that_was_meant(
+    project: Project, group: str
+) -> None:
+    ran = project.run(group, "reports:app")
+    assert ran.code == 2
+    assert f"Did you mean `kizami {group} list reports:app`?" in ran.err

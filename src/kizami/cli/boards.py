@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kizami.cli.group import Group
 from kizami.cli.loading import AppPlace
 from kizami.cli.opened import with_open_app
 from kizami.cli.printing import AsJson, print_json, print_line, print_table
@@ -14,7 +15,7 @@ from kizami.cli.printing import AsJson, print_json, print_line, print_table
 if TYPE_CHECKING:
     from kizami.store.protocol import BoardRow
 
-boards = typer.Typer(help="Look at status boards; switch one on again.", no_args_is_help=True)
+boards = typer.Typer(cls=Group, help="Look at status boards; switch one on again.", no_args_is_help=True)
 
 
 @boards.command("list")

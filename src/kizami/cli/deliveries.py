@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kizami.cli.group import Group
 from kizami.cli.loading import AppPlace
 from kizami.cli.opened import with_open_app
 from kizami.cli.printing import AsJson, print_json, print_line, print_table
@@ -17,7 +18,7 @@ from kizami.core.errors import InvalidInputError
 if TYPE_CHECKING:
     from kizami.store.protocol import Delivery
 
-deliveries = typer.Typer(help="Look at deliveries; owe again what was set aside.", no_args_is_help=True)
+deliveries = typer.Typer(cls=Group, help="Look at deliveries; owe again what was set aside.", no_args_is_help=True)
 
 
 class DeliveryState(StrEnum):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kizami.cli.group import Group
 from kizami.cli.loading import AppPlace
 from kizami.cli.opened import with_open_app
 from kizami.cli.printing import AsJson, notice, print_facts, print_json, print_line, print_table
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kizami.core.zone import TimeZone
     from kizami.store.protocol import Job
 
-jobs = typer.Typer(help="Look at jobs; retry and cancel them.", no_args_is_help=True)
+jobs = typer.Typer(cls=Group, help="Look at jobs; retry and cancel them.", no_args_is_help=True)
 JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="The job's id, as `kizami jobs list` shows it.")]
 LIMIT_MAX = 200
 _INSTANTS = frozenset({"due_at", "created_at", "started_at", "ended_at"})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kizami.cli.exit_codes import ExitCode
+from kizami.cli.group import Group
 from kizami.cli.loading import AppPlace
 from kizami.cli.opened import with_open_app
 from kizami.cli.printing import AsJson, print_facts, print_json, print_line, print_table
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kizami.core.timing import Timing
     from kizami.store.protocol import FireRecord, Schedule
 
-schedules = typer.Typer(help="Look at schedules; pause, resume and trigger them.", no_args_is_help=True)
+schedules = typer.Typer(cls=Group, help="Look at schedules; pause, resume and trigger them.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]
 _LEDGER_LINES = 10
 _INSTANTS = (
