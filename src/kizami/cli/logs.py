@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.highlighter import NullHighlighter
 from rich.logging import RichHandler
 
+from kizami.cli.harmless import harmless, harmless_json
 from kizami.engine.records import JobLogFilter
 
 if TYPE_CHECKING:
@@ -39,11 +40,19 @@ def _handler(target: TextIO, *, as_json: bool) -> logging.Handler:
     if target.isatty() and not as_json:
         plain = NullHighlighter()
         rich = RichHandler(console=Console(file=target), show_path=False, highlighter=plain, log_time_format="%X")
-        rich.setFormatter(logging.Formatter("%(message)s"))
+        rich.setFormatter(Plain("%(message)s"))
         return rich
     handler = logging.StreamHandler(target)
     handler.setFormatter(JsonLines() if as_json else Lines())
     return handler
+
+
+class Plain(logging.Formatter):
+    """The message and its traceback, for a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return them without what a terminal would obey."""
+        return harmless(super().format(record))
 
 
 class Lines(logging.Formatter):
@@ -55,7 +64,7 @@ class Lines(logging.Formatter):
         if record.exc_info:
             text = f"{text}\n{self.formatException(record.exc_info)}"
         line = f"{_time(record)} {record.levelname} {record.name}: {text}"
-        return line.replace("\r", "\\r").replace("\n", "\\n")
+        return harmless(line.replace("\r", "\\r").replace("\n", "\\n"))
 
 
 class JsonLines(logging.Formatter):
@@ -73,7 +82,7 @@ class JsonLines(logging.Formatter):
             fields["job_id"] = job_id
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False)
+        return harmless_json(json.dumps(fields, ensure_ascii=False))
 
 
 def _time(record: logging.LogRecord) -> str:
