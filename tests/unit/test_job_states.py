@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 
 from kizami.core.backoff import Backoff
-from kizami.core.errors import WrongStateError
+from kizami.core.errors import InvalidInputError, WrongStateError
 from kizami.core.options import Guarantee
 from kizami.core.outcomes import after_failure, after_unreported_end
 from kizami.core.states import ACTIVE, ENDED, OUTSTANDING, Actor, JobState, may_move, require_move
+from kizami.store.protocol import JobFilter
 
 ARROWS = """
 SCHEDULED QUEUED
@@ -69,3 +70,11 @@ def test_a_failure_is_retried_until_the_attempts_are_used_up(
 def test_only_a_started_at_most_once_job_stalls(guarantee: Guarantee, *, started: bool) -> None:
     stalls = started and guarantee is Guarantee.AT_MOST_ONCE
     assert after_unreported_end(guarantee, started=started) is (JobState.STALLED if stalls else JobState.SCHEDULED)
+
+
+def test_a_filter_takes_states_in_any_case_and_refuses_what_is_none() -> None:
+    wanted = JobFilter(states=("completed", "Failed", JobState.STALLED))  # type: ignore[arg-type]  # texts work too
+    assert wanted.states == (JobState.COMPLETED, JobState.FAILED, JobState.STALLED)
+    with pytest.raises(InvalidInputError, match="'nope' is no state of a job") as caught:
+        JobFilter(states=("nope",))  # type: ignore[arg-type]  # the mistake
+    assert "SCHEDULED, QUEUED" in str(caught.value.remedy)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from kizami.core.backoff import Backoff
+from kizami.core.errors import InvalidInputError
 from kizami.core.options import FirstDue, Guarantee, JobOptions
 from kizami.core.states import JobState
 from kizami.core.times import EpochMs
@@ -240,6 +241,21 @@ class JobFilter:
     created_to: EpochMs | None = None
     sort: JobSort = JobSort.CREATED
     oldest_first: bool = False
+
+    def __post_init__(self) -> None:
+        """Take states in any case. Raises InvalidInputError for one that doesn't exist: it would find nothing."""
+        if not all(isinstance(state, JobState) for state in self.states):
+            object.__setattr__(self, "states", tuple(map(_state, self.states)))
+
+
+def _state(given: object) -> JobState:
+    try:
+        return JobState(str(given).upper())
+    except ValueError as error:
+        known = ", ".join(JobState)
+        raise InvalidInputError(
+            f"{given!r} is no state of a job.", remedy=f"States: {known}.", path="states"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
